@@ -1,0 +1,100 @@
+//! What is said to a model, independent of any wire format.
+//!
+//! A call carries its own result, so a request that holds a call without a result cannot be built.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// One request to a model.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub system: Arc<str>,
+    /// Shared, because each request repeats all turns of the one before.
+    pub turns: Vec<Arc<Turn>>,
+    pub tools: Arc<[ToolDefinition]>,
+    pub tool_choice: ToolChoice,
+    pub max_output_tokens: u32,
+    pub temperature: Option<f32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// Tools stay listed (the prompt's prefix does not move) and must not be called.
+    None,
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: String,
+    pub parameters: serde_json::Value,
+}
+
+/// Which model made a reply. Opaque data in the reply goes back to no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    pub provider: String,
+    pub model: String,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub enum Turn {
+    User(Vec<Content>),
+    Assistant { origin: Origin, blocks: Vec<Block> },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    Text { text: String },
+    Media(Media),
+}
+
+impl Content {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// An image or a document, base64-encoded once when it enters the history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    pub mime: String,
+    pub base64: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Block {
+    Text(String),
+    Reasoning {
+        text: String,
+        /// The maker's own data (a signature): sent back unchanged, to the maker only.
+        opaque: Option<serde_json::Value>,
+    },
+    Call {
+        id: String,
+        name: String,
+        /// A JSON object. What a model sent that was none is wrapped by the history's owner.
+        arguments: Box<RawValue>,
+        result: CallResult,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct CallResult {
+    pub content: Vec<Content>,
+    pub is_error: bool,
+}

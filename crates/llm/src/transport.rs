@@ -1,0 +1,320 @@
+//! The network under the codecs: one request, its deadlines, and another try while nothing of the
+//! answer has been seen.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::Instant;
+
+use crate::wire::{Decoder, Wire};
+use crate::{Endpoint, Event, Failure, FailureKind, Model, Origin, Request};
+
+/// Neither is reset by pings or comments: a server that only keeps the line warm is not answering.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    pub connect: Duration,
+    /// From the request to the first event of the answer. Large prompts take their time.
+    pub first_event: Duration,
+    pub between_events: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_event: Duration::from_secs(120),
+            between_events: Duration::from_secs(60),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Retry {
+    /// Tries after the first.
+    pub retries: u32,
+    /// The first pause; each further one doubles it.
+    pub base: Duration,
+    /// A server that asks for a longer pause than this is reported instead.
+    pub longest: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { retries: 3, base: Duration::from_millis(500), longest: Duration::from_secs(60) }
+    }
+}
+
+/// A model behind HTTP.
+#[derive(Clone)]
+pub struct HttpModel {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    origin: Origin,
+    endpoint: Endpoint,
+    url: String,
+    deadlines: Deadlines,
+    retry: Retry,
+    /// Made on first use: it reads certificates, which a run that never sends should not wait for.
+    client: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl HttpModel {
+    pub fn new(endpoint: Endpoint, model: &str, deadlines: Deadlines, retry: Retry) -> Self {
+        let origin = Origin { provider: endpoint.provider.clone(), model: model.to_owned() };
+        let url = endpoint.wire.url(&endpoint.base_url);
+        let client = OnceLock::new();
+        Self { shared: Arc::new(Shared { origin, endpoint, url, deadlines, retry, client }) }
+    }
+}
+
+impl Model for HttpModel {
+    fn origin(&self) -> &Origin {
+        &self.shared.origin
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'static, Event> {
+        let shared = Arc::clone(&self.shared);
+        let body = shared.endpoint.wire.encode(&shared.origin.model, &request);
+        let exchange = Exchange {
+            shared,
+            body: Bytes::from(body),
+            attempt: 0,
+            phase: Phase::Send,
+            queue: VecDeque::new(),
+        };
+        stream::unfold(exchange, |mut exchange| async {
+            exchange.next().await.map(|event| (event, exchange))
+        })
+        .boxed()
+    }
+}
+
+/// One request and its further tries.
+struct Exchange {
+    shared: Arc<Shared>,
+    body: Bytes,
+    attempt: u32,
+    phase: Phase,
+    queue: VecDeque<Event>,
+}
+
+enum Phase {
+    Send,
+    Pause(Instant),
+    Read(Box<Reading>),
+    Done,
+}
+
+struct Reading {
+    response: reqwest::Response,
+    decoder: Decoder,
+    deadline: Instant,
+    /// Something of the answer has been handed out: a second try would say it twice.
+    answered: bool,
+}
+
+impl Exchange {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.queue.pop_front() {
+                return Some(event);
+            }
+            match std::mem::replace(&mut self.phase, Phase::Done) {
+                Phase::Send => match self.send().await {
+                    Ok(reading) => self.phase = Phase::Read(Box::new(reading)),
+                    Err(failure) => self.fail(failure),
+                },
+                Phase::Pause(until) => {
+                    tokio::time::sleep_until(until).await;
+                    self.phase = Phase::Send;
+                }
+                Phase::Read(reading) => self.read(reading).await,
+                Phase::Done => return None,
+            }
+        }
+    }
+
+    async fn send(&self) -> Result<Reading, Failure> {
+        let shared = &self.shared;
+        let client = shared.client.get_or_init(|| make_client(shared));
+        let client = client.as_ref().map_err(|e| Failure::new(FailureKind::Connect, e.clone()))?;
+        let deadline = Instant::now() + shared.deadlines.first_event;
+        let request =
+            client.post(&shared.url).headers(headers(&shared.endpoint)?).body(self.body.clone());
+        let response = match tokio::time::timeout_at(deadline, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(unreachable_server(&shared.url, &error)),
+            Err(_) => return Err(too_slow("answer", &shared.url, shared.deadlines.first_event)),
+        };
+        if response.status().is_success() {
+            let decoder = shared.endpoint.wire.decoder();
+            return Ok(Reading { response, decoder, deadline, answered: false });
+        }
+        let status = response.status().as_u16();
+        let retry_after = retry_after(response.headers());
+        let body = tokio::time::timeout_at(deadline, read_error_body(response)).await;
+        Err(Failure::from_status(status, &body.unwrap_or_default(), retry_after))
+    }
+
+    async fn read(&mut self, mut reading: Box<Reading>) {
+        let deadlines = self.shared.deadlines;
+        let chunk = tokio::time::timeout_at(reading.deadline, reading.response.chunk()).await;
+        let events = match chunk {
+            Ok(Ok(Some(bytes))) => reading.decoder.push(&bytes),
+            Ok(Ok(None)) => reading.decoder.finish(),
+            Ok(Err(error)) => {
+                let cause = format!("the connection broke mid-answer: {}", root_cause(&error));
+                reading.decoder.break_off(&cause)
+            }
+            Err(_) if reading.answered => {
+                vec![Event::Failed(too_slow("go on", &self.shared.url, deadlines.between_events))]
+            }
+            Err(_) => {
+                vec![Event::Failed(too_slow("answer", &self.shared.url, deadlines.first_event))]
+            }
+        };
+        if !events.is_empty() {
+            reading.deadline = Instant::now() + deadlines.between_events;
+        }
+        for event in events {
+            match event {
+                Event::Failed(failure) if !reading.answered => return self.fail(failure),
+                Event::Finish(_) | Event::Failed(_) => {
+                    self.queue.push_back(event);
+                    return;
+                }
+                // Usage alone shows nothing to anybody: it may come again.
+                Event::Usage(_) => self.queue.push_back(event),
+                _ => {
+                    reading.answered = true;
+                    self.queue.push_back(event);
+                }
+            }
+        }
+        self.phase = Phase::Read(reading);
+    }
+
+    /// Ends the stream with `failure`, or goes round again where that may help.
+    fn fail(&mut self, failure: Failure) {
+        let retry = self.shared.retry;
+        let pause = failure.retry_after.unwrap_or_else(|| backoff(retry.base, self.attempt));
+        if !failure.is_transient() || self.attempt >= retry.retries || pause > retry.longest {
+            self.queue.push_back(Event::Failed(failure));
+            return;
+        }
+        self.attempt += 1;
+        let attempt = self.attempt;
+        self.queue.push_back(Event::Retrying { attempt, delay: pause, cause: failure });
+        self.phase = Phase::Pause(Instant::now() + pause);
+    }
+}
+
+fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
+    // Fails only when a provider is installed already, which serves as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(shared.deadlines.connect)
+        // A redirected POST would lose its body or send the key elsewhere.
+        .redirect(reqwest::redirect::Policy::none())
+        .tcp_nodelay(true);
+    if shared.url.starts_with("http://") {
+        // No certificate is checked on this address: do not read the system's store for it.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    builder.build().map_err(|e| format!("cannot prepare the connection: {}", root_cause(&e)))
+}
+
+fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {
+    let mut map = HeaderMap::new();
+    map.insert("content-type", HeaderValue::from_static("application/json"));
+    map.insert("accept", HeaderValue::from_static("text/event-stream"));
+    if endpoint.wire == Wire::AnthropicMessages {
+        map.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    if let Some(key) = &endpoint.key {
+        let (name, text) = match endpoint.wire {
+            Wire::AnthropicMessages => ("x-api-key", key.clone()),
+            Wire::OpenaiChat => ("authorization", format!("Bearer {key}")),
+        };
+        let unsendable = || {
+            let text = "the API key holds characters that cannot be sent in a header";
+            Failure::new(FailureKind::Auth, text)
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| unsendable())?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    for (name, value) in &endpoint.headers {
+        let bad = || {
+            let text = format!("the configured header {name:?} cannot be sent");
+            Failure::new(FailureKind::InvalidRequest, text)
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        map.insert(key, HeaderValue::from_str(value).map_err(|_| bad())?);
+    }
+    Ok(map)
+}
+
+/// Bytes of an error's body that are worth reading.
+const ERROR_BODY_CAP_BYTES: usize = 64 << 10;
+
+async fn read_error_body(mut response: reqwest::Response) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > ERROR_BODY_CAP_BYTES {
+            body.truncate(ERROR_BODY_CAP_BYTES);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = match text("retry-after-ms") {
+        Some(milliseconds) => milliseconds / 1000.0,
+        None => text("retry-after")?,
+    };
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Doubles with each try; the jitter keeps many clients from coming back together.
+fn backoff(base: Duration, attempt: u32) -> Duration {
+    let full = base.saturating_mul(1 << attempt.min(10));
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.subsec_nanos());
+    full.mul_f64(0.75 + 0.5 * f64::from(nanos % 1000) / 1000.0)
+}
+
+fn unreachable_server(url: &str, error: &reqwest::Error) -> Failure {
+    if error.is_builder() {
+        let text = format!("the address {url} cannot be used: {}", root_cause(error));
+        return Failure::new(FailureKind::NotFound, text);
+    }
+    let text = format!("cannot reach {url}: {}", root_cause(error));
+    Failure::new(FailureKind::Connect, text)
+}
+
+fn too_slow(what: &str, url: &str, limit: Duration) -> Failure {
+    let text = format!("{url} did not {what} within {} s", limit.as_secs_f32());
+    Failure::new(FailureKind::Timeout, text)
+}
+
+/// The innermost cause, which is the one that names what happened.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

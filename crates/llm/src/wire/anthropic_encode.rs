@@ -1,0 +1,214 @@
+//! Anthropic Messages, writing.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::{Block, CallResult, Content, Media, Request, ToolChoice, ToolDefinition, Turn};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Part<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Choice>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: &'a str,
+        input: &'a RawValue,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+/// Marks where the provider may keep the prompt so far. One stands on the system prompt (tools and
+/// instructions), one on the newest message: the next request finds its whole history cached.
+const CACHE_HERE: Option<CacheControl> = Some(CacheControl { r#type: "ephemeral" });
+
+pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
+    let mut messages = Vec::with_capacity(request.turns.len() * 2);
+    for turn in &request.turns {
+        match turn.as_ref() {
+            Turn::User(content) => push(&mut messages, "user", parts(content)),
+            Turn::Assistant { blocks, origin } => {
+                // Another model's signatures mean nothing to this one.
+                let same_maker = origin.model == model;
+                let said = blocks.iter().filter_map(|b| assistant_part(b, same_maker)).collect();
+                push(&mut messages, "assistant", said);
+                push(&mut messages, "user", blocks.iter().filter_map(result_part).collect());
+            }
+        }
+    }
+    if let Some(last) = messages.last_mut().and_then(|m| m.content.last_mut()) {
+        mark_cached(last);
+    }
+    let system = match request.system.as_ref() {
+        "" => Vec::new(),
+        text => vec![Part::Text { text, cache_control: CACHE_HERE }],
+    };
+    let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
+    let body = Body {
+        model,
+        max_tokens: request.max_output_tokens,
+        stream: true,
+        temperature: request.temperature,
+        system,
+        tools: request.tools.iter().map(tool).collect(),
+        tool_choice: forbid.then_some(Choice { r#type: "none" }),
+        messages,
+    };
+    super::to_bytes(&body)
+}
+
+/// A message without content is refused by the API; leaving it out says the same.
+fn push<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Vec<Part<'a>>) {
+    if !content.is_empty() {
+        messages.push(Message { role, content });
+    }
+}
+
+fn tool(definition: &ToolDefinition) -> Tool<'_> {
+    Tool {
+        name: &definition.name,
+        description: &definition.description,
+        input_schema: &definition.parameters,
+    }
+}
+
+fn parts(content: &[Content]) -> Vec<Part<'_>> {
+    content.iter().filter_map(part).collect()
+}
+
+fn part(content: &Content) -> Option<Part<'_>> {
+    match content {
+        Content::Text { text } if text.is_empty() => None,
+        Content::Text { text } => Some(Part::Text { text, cache_control: None }),
+        Content::Media(media) if media.mime == "application/pdf" => {
+            Some(Part::Document { source: source(media) })
+        }
+        Content::Media(media) => Some(Part::Image { source: source(media) }),
+    }
+}
+
+fn source(media: &Media) -> Source<'_> {
+    Source { r#type: "base64", media_type: &media.mime, data: &media.base64 }
+}
+
+fn assistant_part(block: &Block, same_maker: bool) -> Option<Part<'_>> {
+    match block {
+        Block::Text(text) if text.trim().is_empty() => None,
+        Block::Text(text) => Some(Part::Text { text, cache_control: None }),
+        Block::Reasoning { text, opaque } => {
+            let opaque = opaque.as_ref().filter(|_| same_maker)?;
+            if let Some(data) = opaque.get("redacted").and_then(|d| d.as_str()) {
+                return Some(Part::RedactedThinking { data });
+            }
+            let signature = opaque.get("signature")?.as_str()?;
+            Some(Part::Thinking { thinking: text, signature })
+        }
+        Block::Call { id, name, arguments, .. } => {
+            Some(Part::ToolUse { id: call_id(id), name, input: arguments })
+        }
+    }
+}
+
+fn result_part(block: &Block) -> Option<Part<'_>> {
+    let Block::Call { id, result: CallResult { content, is_error }, .. } = block else {
+        return None;
+    };
+    Some(Part::ToolResult {
+        tool_use_id: call_id(id),
+        is_error: *is_error,
+        content: parts(content),
+        cache_control: None,
+    })
+}
+
+fn mark_cached(part: &mut Part<'_>) {
+    match part {
+        Part::Text { cache_control, .. } | Part::ToolResult { cache_control, .. } => {
+            *cache_control = CACHE_HERE;
+        }
+        _ => {}
+    }
+}
+
+/// The API takes ids of at most 64 letters, digits, `_` and `-`. Others (made by other providers)
+/// are rewritten the same way each time: cleaned, and told apart by a hash of the whole.
+fn call_id(id: &str) -> Cow<'_, str> {
+    const ID_CAP: usize = 64;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= ID_CAP && id.chars().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    let clean: String = id.chars().filter(|c| fits(*c)).take(40).collect();
+    Cow::Owned(format!("{clean}_{:016x}", super::stable_hash(id)))
+}

@@ -1,0 +1,281 @@
+//! OpenAI Chat Completions, reading. The format has many dialects; what they disagree on is
+//! written beside the line that tolerates it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Codec, broke_off, unreadable};
+use crate::event::{push_arguments, push_reasoning, push_text};
+use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    usage: Option<Value>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    index: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    /// Text, or typed parts (Mistral's thinking).
+    #[serde(borrow)]
+    content: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    reasoning: Option<Text<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Cow<'a, str>>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text<'a> {
+    Plain(#[serde(borrow)] Cow<'a, str>),
+    Other(Value),
+}
+
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<u64>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    /// A string in the standard; some servers send the object itself.
+    arguments: Option<Value>,
+}
+
+#[derive(Default)]
+pub(super) struct ChatCodec {
+    next_block: u32,
+    /// The text or reasoning block that deltas go on with.
+    current: Option<(Kind, u32)>,
+    calls: Vec<CallState>,
+    finish: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+struct CallState {
+    index: Option<u64>,
+    id: String,
+    block: u32,
+    ended: bool,
+}
+
+impl Codec for ChatCodec {
+    fn event(&mut self, event: SseEvent<'_>, out: &mut Vec<Event>) {
+        if event.data.trim() == "[DONE]" {
+            return self.close(out);
+        }
+        let chunk: Chunk<'_> = match serde_json::from_str(event.data) {
+            Ok(chunk) => chunk,
+            Err(error) => return out.push(unreadable(event.data, &error)),
+        };
+        if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
+            return out.push(Event::Failed(Failure::from_error_object(&error)));
+        }
+        // Only the first choice is ours: we never ask for more.
+        let ours = |c: &Choice<'_>| c.index.unwrap_or(0) == 0;
+        for choice in chunk.choices.unwrap_or_default().into_iter().filter(ours) {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, out);
+            }
+            if let Some(reason) = choice.finish_reason {
+                self.finish = Some(reason.into_owned());
+                self.end_blocks(out);
+            }
+        }
+        if let Some(usage) = chunk.usage.filter(Value::is_object) {
+            out.push(Event::Usage(read_usage(&usage)));
+        }
+    }
+
+    fn end(&mut self, out: &mut Vec<Event>) {
+        // Without `[DONE]` the finish reason is the end; without both the answer is cut.
+        if self.finish.is_some() { self.close(out) } else { out.push(broke_off()) }
+    }
+}
+
+impl ChatCodec {
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Event>) {
+        if let Some(text) = delta.reasoning_content {
+            self.say(Kind::Reasoning, &text, out);
+        } else if let Some(Text::Plain(text)) = delta.reasoning {
+            self.say(Kind::Reasoning, &text, out);
+        }
+        match delta.content {
+            Some(Text::Plain(text)) => self.say(Kind::Text, &text, out),
+            Some(Text::Other(parts)) => self.say_parts(&parts, out),
+            None => {}
+        }
+        if let Some(text) = delta.refusal {
+            self.say(Kind::Text, &text, out);
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.call(call, out);
+        }
+    }
+
+    fn say(&mut self, kind: Kind, text: &str, out: &mut Vec<Event>) {
+        if text.is_empty() {
+            return;
+        }
+        let block = match self.current {
+            Some((current, block)) if current == kind => block,
+            _ => {
+                self.end_current(out);
+                let block = self.take_block();
+                self.current = Some((kind, block));
+                block
+            }
+        };
+        match kind {
+            Kind::Text => push_text(out, block, text),
+            Kind::Reasoning => push_reasoning(out, block, text),
+        }
+    }
+
+    fn say_parts(&mut self, parts: &Value, out: &mut Vec<Event>) {
+        for part in parts.as_array().into_iter().flatten() {
+            let thinking = part.get("type").and_then(Value::as_str) == Some("thinking");
+            let kind = if thinking { Kind::Reasoning } else { Kind::Text };
+            match part.get("text").or_else(|| part.get("thinking")) {
+                Some(Value::String(text)) => self.say(kind, text, out),
+                Some(nested) => {
+                    for text in nested.as_array().into_iter().flatten() {
+                        let text = text.get("text").and_then(Value::as_str).unwrap_or_default();
+                        self.say(kind, text, out);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn call(&mut self, delta: CallDelta, out: &mut Vec<Event>) {
+        self.end_current(out);
+        let function = delta.function;
+        let name = function.as_ref().and_then(|f| f.name.as_deref()).unwrap_or_default();
+        let id = delta.id.as_deref().unwrap_or_default();
+        let at = match self.find(delta.index, id, name) {
+            Some(at) => at,
+            // Arguments that belong to no call: nothing to add them to.
+            None if name.is_empty() && id.is_empty() && delta.index.is_none() => return,
+            None => {
+                self.end_calls(out);
+                let block = self.take_block();
+                out.push(Event::CallStart { block, id: id.to_owned(), name: name.to_owned() });
+                let id = id.to_owned();
+                self.calls.push(CallState { index: delta.index, id, block, ended: false });
+                self.calls.len() - 1
+            }
+        };
+        let block = self.calls[at].block;
+        match function.and_then(|f| f.arguments) {
+            Some(Value::String(json)) => push_arguments(out, block, &json),
+            Some(Value::Null) | None => {}
+            Some(object) => push_arguments(out, block, &object.to_string()),
+        }
+    }
+
+    /// The call that a delta goes on with. The index decides, but the same index with a new id and
+    /// a name is another call; without an index the id decides; without both, the last one goes on.
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let open = |c: &CallState| !c.ended;
+        match index {
+            Some(_) => {
+                let at = self.calls.iter().rposition(|c| open(c) && c.index == index)?;
+                let another = !id.is_empty() && !name.is_empty() && self.calls[at].id != id;
+                (!another).then_some(at)
+            }
+            None if !id.is_empty() => self.calls.iter().rposition(|c| open(c) && c.id == id),
+            None if name.is_empty() => self.calls.iter().rposition(open),
+            None => None,
+        }
+    }
+
+    fn take_block(&mut self) -> u32 {
+        let block = self.next_block;
+        self.next_block += 1;
+        block
+    }
+
+    fn end_current(&mut self, out: &mut Vec<Event>) {
+        if let Some((_, block)) = self.current.take() {
+            out.push(Event::BlockEnd { block, opaque: None });
+        }
+    }
+
+    /// Calls without an index arrive one after the other: a new one ends those before it. Calls
+    /// with an index may interleave and end with the answer.
+    fn end_calls(&mut self, out: &mut Vec<Event>) {
+        for call in self.calls.iter_mut().filter(|c| !c.ended && c.index.is_none()) {
+            call.ended = true;
+            out.push(Event::BlockEnd { block: call.block, opaque: None });
+        }
+    }
+
+    fn end_blocks(&mut self, out: &mut Vec<Event>) {
+        self.end_current(out);
+        for call in self.calls.iter_mut().filter(|c| !c.ended) {
+            call.ended = true;
+            out.push(Event::BlockEnd { block: call.block, opaque: None });
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<Event>) {
+        let Some(raw) = self.finish.take() else {
+            // `[DONE]` without a reason: the server says that it is done, so what came is whole.
+            self.end_blocks(out);
+            let reason = FinishReason::Unknown;
+            return out.push(Event::Finish(Finish { reason, raw: String::new() }));
+        };
+        let reason = match raw.as_str() {
+            "stop" | "eos" | "end_turn" => FinishReason::Stop,
+            "tool_calls" | "function_call" => FinishReason::ToolCalls,
+            "length" | "max_tokens" => FinishReason::Length,
+            "content_filter" => FinishReason::ContentFilter,
+            _ => FinishReason::Unknown,
+        };
+        out.push(Event::Finish(Finish { reason, raw }));
+    }
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+    let cache_read = match number("/prompt_tokens_details/cached_tokens") {
+        // DeepSeek's name for the same.
+        0 => number("/prompt_cache_hit_tokens"),
+        cached => cached,
+    };
+    Usage {
+        // The prompt's count includes what was cached.
+        input: number("/prompt_tokens").saturating_sub(cache_read),
+        output: number("/completion_tokens"),
+        reasoning: number("/completion_tokens_details/reasoning_tokens"),
+        cache_read,
+        cache_write: 0,
+    }
+}

@@ -1,0 +1,181 @@
+//! OpenAI Chat Completions, writing.
+
+use serde::Serialize;
+
+use crate::{Block, Content, Media, Request, ToolChoice, ToolDefinition, Turn};
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: &'a ToolDefinition,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Message<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: UserContent<'a>,
+    },
+    Assistant {
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        content: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum UserContent<'a> {
+    /// Plain text where it can be: not every compatible server takes parts.
+    Plain(String),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: String,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
+    let mut messages = Vec::with_capacity(request.turns.len() * 2 + 1);
+    if !request.system.is_empty() {
+        messages.push(Message::System { content: &request.system });
+    }
+    for turn in &request.turns {
+        match turn.as_ref() {
+            Turn::User(content) => messages.push(Message::User { content: user_content(content) }),
+            Turn::Assistant { blocks, .. } => push_step(&mut messages, blocks),
+        }
+    }
+    let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
+    let body = Body {
+        model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens: request.max_output_tokens,
+        temperature: request.temperature,
+        tools: request.tools.iter().map(|function| Tool { r#type: "function", function }).collect(),
+        tool_choice: forbid.then_some("none"),
+        messages,
+    };
+    super::to_bytes(&body)
+}
+
+fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block]) {
+    let mut said = String::new();
+    let mut calls = Vec::new();
+    for block in blocks {
+        match block {
+            Block::Text(text) => said.push_str(text),
+            Block::Call { id, name, arguments, .. } => calls.push(Call {
+                id,
+                r#type: "function",
+                function: Function { name, arguments: arguments.get() },
+            }),
+            // The format has no agreed place for reasoning that goes back.
+            Block::Reasoning { .. } => {}
+        }
+    }
+    if said.is_empty() && calls.is_empty() {
+        return;
+    }
+    let content = (!said.is_empty()).then_some(said);
+    messages.push(Message::Assistant { content, tool_calls: calls });
+
+    let mut media = Vec::new();
+    for block in blocks {
+        let Block::Call { id, result, .. } = block else { continue };
+        messages.push(Message::Tool { tool_call_id: id, content: text_of(&result.content) });
+        media.extend(result.content.iter().filter_map(media_part));
+    }
+    // A tool message holds text only; what was seen follows as a user's message.
+    if !media.is_empty() {
+        let mut parts = vec![Part::Text { text: "Attached media from tool result:" }];
+        parts.extend(media);
+        messages.push(Message::User { content: UserContent::Parts(parts) });
+    }
+}
+
+fn user_content(content: &[Content]) -> UserContent<'_> {
+    if content.iter().all(|c| matches!(c, Content::Text { .. })) {
+        return UserContent::Plain(text_of(content));
+    }
+    let part = |c| match c {
+        &Content::Text { ref text } => Some(Part::Text { text }),
+        other => media_part(other),
+    };
+    UserContent::Parts(content.iter().filter_map(part).collect())
+}
+
+fn text_of(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|c| match c {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Media(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+fn media_part(content: &Content) -> Option<Part<'_>> {
+    let Content::Media(Media { mime, base64, name }) = content else { return None };
+    let url = format!("data:{mime};base64,{base64}");
+    Some(if mime.starts_with("image/") {
+        Part::ImageUrl { image_url: ImageUrl { url } }
+    } else {
+        let filename = name.as_deref().unwrap_or("attachment");
+        Part::File { file: File { filename, file_data: url } }
+    })
+}

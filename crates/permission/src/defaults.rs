@@ -1,0 +1,47 @@
+//! What is allowed when nobody has said anything.
+
+use crate::rule::{Action, Layer, LayerKind, Rule};
+use crate::wildcard::matches;
+
+/// Names of files that usually hold secrets. `*.env.example` is meant to be read.
+const SECRET_NAMES: &[&str] = &[
+    "*.env",
+    "*.env.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*id_rsa*",
+    "*id_ed25519*",
+    "*id_ecdsa*",
+];
+const NOT_SECRET: &[&str] = &["*.env.example", "*.env.sample", "*.env.template", "*.pub"];
+
+/// Whether a file of this name is one that the shipped rules ask about before it is read.
+pub fn holds_secrets(path: &str) -> bool {
+    let any = |patterns: &[&str]| patterns.iter().any(|pattern| matches(path, pattern));
+    any(SECRET_NAMES) && !any(NOT_SECRET)
+}
+
+/// Reading the workspace is free; writing, running and leaving it ask.
+pub fn shipped_defaults() -> Layer {
+    use Action::{Allow, Ask};
+    let plain = [
+        ("*", Ask),
+        ("read", Allow),
+        ("glob", Allow),
+        ("grep", Allow),
+        ("list", Allow),
+        ("edit", Ask),
+        ("bash", Ask),
+        ("external_directory", Ask),
+    ];
+    let mut rules: Vec<Rule> = plain.iter().map(|(key, action)| rule(key, "*", *action)).collect();
+    rules.extend(SECRET_NAMES.iter().map(|pattern| rule("read", pattern, Ask)));
+    rules.extend(NOT_SECRET.iter().map(|pattern| rule("read", pattern, Allow)));
+    Layer { kind: LayerKind::Defaults, origin: "shipped defaults".to_owned(), rules }
+}
+
+fn rule(permission: &str, pattern: &str, action: Action) -> Rule {
+    Rule { permission: permission.to_owned(), pattern: pattern.to_owned(), action }
+}

@@ -1,0 +1,18 @@
+//! Who may do what: rules in layers, judged with the last match winning and *deny* final.
+//!
+//! This crate decides; it asks nobody and touches nothing. What a call would touch comes in as
+//! [`Request`]s, a [`Judgement`] that names its rule goes out.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod command;
+mod defaults;
+mod policy;
+mod rule;
+mod wildcard;
+
+pub use command::is_plain_read_only;
+pub use defaults::{holds_secrets, shipped_defaults};
+pub use policy::{Approval, Judgement, Policy, Request};
+pub use rule::{Action, Layer, LayerKind, Rule};
+pub use wildcard::matches;

@@ -1,0 +1,218 @@
+//! Judging a request by all layers.
+
+use serde::Serialize;
+
+use crate::rule::{Action, Layer, LayerKind, Rule};
+use crate::wildcard::matches;
+
+/// One thing that a call would do, in the words that rules are written in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// `read`, `edit`, `bash`, `external_directory`, …
+    pub permission: String,
+    /// What it would be done to: a path, a command, a URL.
+    pub pattern: String,
+    /// The pattern that a person who says "always" agrees to.
+    pub always: String,
+    /// Known to read only and to stay inside the workspace: the shipped *ask* does not apply.
+    pub harmless: bool,
+}
+
+/// The answer for one request, with the rule that gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    pub action: Action,
+    pub rule: Option<Rule>,
+    pub from: String,
+    pub why: String,
+}
+
+/// What a person agreed to for as long as this session runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    pub permission: String,
+    pub pattern: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    layers: Vec<Layer>,
+    approvals: Vec<Approval>,
+    auto: bool,
+}
+
+impl Policy {
+    /// Layers may come in any order.
+    pub fn new(mut layers: Vec<Layer>) -> Self {
+        layers.sort_by_key(|layer| layer.kind);
+        Self { layers, approvals: Vec::new(), auto: false }
+    }
+
+    /// Every *ask* becomes *allow*; *deny* stays.
+    pub fn with_auto(mut self, auto: bool) -> Self {
+        self.auto = auto;
+        self
+    }
+
+    pub fn approve(&mut self, approval: Approval) {
+        self.approvals.push(approval);
+    }
+
+    /// The last matching rule wins, but a layer whose own verdict is *deny* is not overruled by
+    /// those inside it. With no rule at all the answer is *deny*.
+    pub fn judge(&self, request: &Request) -> Judgement {
+        let fits = |rule: &&Rule| {
+            matches(&request.permission, &rule.permission)
+                && matches(&request.pattern, &rule.pattern)
+        };
+        let mut verdict: Option<(&Layer, &Rule)> = None;
+        for layer in &self.layers {
+            if let Some(rule) = layer.rules.iter().rfind(fits) {
+                verdict = Some((layer, rule));
+                if rule.action == Action::Deny {
+                    break;
+                }
+            }
+        }
+        let Some((layer, rule)) = verdict else {
+            return Judgement {
+                action: Action::Deny,
+                rule: None,
+                from: "no rule".to_owned(),
+                why: format!("no rule covers {} {}", request.permission, request.pattern),
+            };
+        };
+        let (action, why) = self.settle(request, layer, rule);
+        Judgement { action, rule: Some(rule.clone()), from: layer.origin.clone(), why }
+    }
+
+    /// Whether a tool with this permission could ever be allowed: if not, it need not be offered.
+    pub fn always_denies(&self, permission: &str) -> bool {
+        self.layers.iter().any(|layer| {
+            let last = layer.rules.iter().rfind(|rule| matches(permission, &rule.permission));
+            last.is_some_and(|rule| rule.action == Action::Deny && rule.pattern == "*")
+        })
+    }
+
+    fn settle(&self, request: &Request, layer: &Layer, rule: &Rule) -> (Action, String) {
+        let by = format!(
+            "{} by the rule {} \"{}\" of {}",
+            rule.action, rule.permission, rule.pattern, layer.origin
+        );
+        if rule.action != Action::Ask {
+            return (rule.action, by);
+        }
+        if request.harmless && layer.kind == LayerKind::Defaults {
+            return (Action::Allow, "it only reads, inside the workspace".to_owned());
+        }
+        let agreed = self.approvals.iter().any(|approval| {
+            approval.permission == request.permission
+                && matches(&request.pattern, &approval.pattern)
+        });
+        if agreed {
+            return (Action::Allow, "approved earlier in this session".to_owned());
+        }
+        if self.auto {
+            return (Action::Allow, "--auto".to_owned());
+        }
+        (Action::Ask, by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults::shipped_defaults;
+
+    fn layer(kind: LayerKind, rules: &[(&str, &str, Action)]) -> Layer {
+        let rules = rules.iter().map(|(k, p, a)| Rule::new(k, p, *a, "/home/x")).collect();
+        Layer { kind, origin: format!("{kind:?}"), rules }
+    }
+
+    fn request(permission: &str, pattern: &str) -> Request {
+        Request {
+            permission: permission.to_owned(),
+            pattern: pattern.to_owned(),
+            always: pattern.to_owned(),
+            harmless: false,
+        }
+    }
+
+    #[test]
+    fn the_last_matching_rule_wins_within_a_layer() {
+        use Action::*;
+        let allow_last = layer(LayerKind::User, &[("*", "*", Deny), ("bash", "*", Allow)]);
+        let deny_last = layer(LayerKind::User, &[("bash", "*", Allow), ("*", "*", Deny)]);
+        assert_eq!(Policy::new(vec![allow_last]).judge(&request("bash", "ls")).action, Allow);
+        assert_eq!(Policy::new(vec![deny_last]).judge(&request("bash", "ls")).action, Deny);
+    }
+
+    #[test]
+    fn no_inner_layer_and_no_approval_lifts_a_deny() {
+        use Action::*;
+        let user = layer(LayerKind::User, &[("bash", "rm *", Deny)]);
+        let inner = [LayerKind::Project, LayerKind::Agent, LayerKind::Session]
+            .map(|kind| layer(kind, &[("*", "*", Allow)]));
+        let mut layers = vec![shipped_defaults(), user];
+        layers.extend(inner);
+        let mut policy = Policy::new(layers).with_auto(true);
+        policy.approve(Approval { permission: "bash".into(), pattern: "*".into() });
+        assert_eq!(policy.judge(&request("bash", "rm -rf x")).action, Deny);
+        assert_eq!(policy.judge(&request("bash", "make")).action, Allow);
+    }
+
+    #[test]
+    fn an_empty_rule_set_denies() {
+        assert_eq!(Policy::new(Vec::new()).judge(&request("read", "a")).action, Action::Deny);
+    }
+
+    #[test]
+    fn auto_and_approvals_turn_ask_into_allow() {
+        let policy = Policy::new(vec![shipped_defaults()]);
+        assert_eq!(policy.judge(&request("edit", "a.rs")).action, Action::Ask);
+        let mut approved = policy.clone();
+        approved.approve(Approval { permission: "edit".into(), pattern: "*".into() });
+        assert_eq!(approved.judge(&request("edit", "a.rs")).action, Action::Allow);
+        assert_eq!(approved.judge(&request("bash", "a.rs")).action, Action::Ask);
+        assert_eq!(policy.with_auto(true).judge(&request("edit", "a.rs")).action, Action::Allow);
+    }
+
+    #[test]
+    fn shipped_defaults_ask_before_secrets_are_read() {
+        let policy = Policy::new(vec![shipped_defaults()]);
+        for (path, action) in [
+            ("src/main.rs", Action::Allow),
+            (".env", Action::Ask),
+            ("app/.env.local", Action::Ask),
+            (".env.example", Action::Allow),
+            (".envrc", Action::Allow),
+            ("environment.ts", Action::Allow),
+            ("certs/server.pem", Action::Ask),
+            (".ssh/id_rsa", Action::Ask),
+            (".ssh/id_rsa.pub", Action::Allow),
+        ] {
+            assert_eq!(policy.judge(&request("read", path)).action, action, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_user_rule_that_asks_holds_for_harmless_commands_too() {
+        let user = layer(LayerKind::User, &[("bash", "git *", Action::Ask)]);
+        let policy = Policy::new(vec![shipped_defaults(), user]);
+        let harmless = Request { harmless: true, ..request("bash", "git status") };
+        assert_eq!(policy.judge(&harmless).action, Action::Ask);
+        let other = Request { harmless: true, ..request("bash", "ls") };
+        assert_eq!(policy.judge(&other).action, Action::Allow);
+    }
+
+    #[test]
+    fn home_is_expanded_at_the_start_only() {
+        let rule = |p| Rule::new("read", p, Action::Allow, "/home/x").pattern;
+        assert_eq!(rule("~/a"), "/home/x/a");
+        assert_eq!(rule("$HOME/a"), "/home/x/a");
+        assert_eq!(rule("~"), "/home/x");
+        assert_eq!(rule("~user/a"), "~user/a");
+        assert_eq!(rule("a/~/b"), "a/~/b");
+        assert_eq!(rule("$HOMEX"), "$HOMEX");
+    }
+}

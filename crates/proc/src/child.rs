@@ -1,0 +1,154 @@
+//! Starting a child and looking after it until it has ended.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{ChildStderr, ChildStdout, Command};
+
+use crate::registry::{self, COOKIE, COOKIE_VARIABLE};
+use crate::sys;
+
+/// How long a group may take to end after SIGTERM before it gets SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(2);
+
+/// What to start. Standard input is always empty: a child that waits for a person would wait for
+/// ever.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    pub directory: PathBuf,
+    /// Set on top of our own environment.
+    pub environment: BTreeMap<String, String>,
+    /// Variables of ours that the child must not see.
+    pub withheld: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {program} in {directory}: {source}")]
+pub struct SpawnError {
+    program: String,
+    directory: String,
+    source: std::io::Error,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Exit(i32),
+    Signal(i32),
+}
+
+/// A running child. Dropping it ends its whole group.
+pub struct Child {
+    child: tokio::process::Child,
+    group: i32,
+    ended: Option<Ended>,
+}
+
+impl Spec {
+    pub fn new(program: impl Into<PathBuf>, directory: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            directory: directory.into(),
+            environment: BTreeMap::new(),
+            withheld: Vec::new(),
+        }
+    }
+
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Starts it. The death signal is tied to the thread that calls this, so it must be called on
+    /// a thread that lives as long as the program: the runtime's own, never a blocking-pool thread.
+    pub fn spawn(&self) -> Result<Child, SpawnError> {
+        registry::prepare();
+        let parent = std::process::id().cast_signed();
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .current_dir(&self.directory)
+            .envs(&self.environment)
+            .env(COOKIE_VARIABLE, COOKIE.as_str())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for name in &self.withheld {
+            command.env_remove(name);
+        }
+        // SAFETY: the hook makes async-signal-safe system calls only.
+        unsafe { command.pre_exec(move || sys::become_own_session(parent)) };
+        let child = command.spawn().map_err(|source| SpawnError {
+            program: self.program.display().to_string(),
+            directory: self.directory.display().to_string(),
+            source,
+        })?;
+        // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
+        let group = child.id().map_or(0, u32::cast_signed);
+        registry::add(group);
+        Ok(Child { child, group, ended: None })
+    }
+}
+
+impl Child {
+    pub fn stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    pub fn stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// Waits for the child itself; processes that it left in the background may go on.
+    pub async fn wait(&mut self) -> Ended {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        let ended = match self.child.wait().await {
+            Ok(status) => {
+                use std::os::unix::process::ExitStatusExt;
+                match (status.code(), status.signal()) {
+                    (Some(code), _) => Ended::Exit(code),
+                    (None, signal) => Ended::Signal(signal.unwrap_or(libc::SIGKILL)),
+                }
+            }
+            // Somebody else took its status: it is gone, how is not known.
+            Err(_) => Ended::Signal(libc::SIGKILL),
+        };
+        self.ended = Some(ended);
+        registry::sweep();
+        ended
+    }
+
+    /// Ends the whole group: SIGTERM, a little time, SIGKILL.
+    pub async fn end(&mut self) -> Ended {
+        sys::signal_group(self.group, libc::SIGTERM);
+        if tokio::time::timeout(TERM_GRACE, self.wait()).await.is_err() {
+            sys::signal_group(self.group, libc::SIGKILL);
+        }
+        let ended = self.wait().await;
+        // The leader may have ended while others of its group ignore SIGTERM.
+        sys::signal_group(self.group, libc::SIGKILL);
+        registry::sweep();
+        ended
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            sys::signal_group(self.group, libc::SIGKILL);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The one door for child processes.
+//!
+//! Every child gets its own session and group, no terminal, a deadline, a death signal and an entry
+//! in the registry; it is ended on abort, on drop and when this process ends, whatever ends it. See
+//! [`Spec`] for starting one, [`Child`] for looking after it and [`end_everything`] for the exit.
+
+// This crate talks to the kernel: `pre_exec`, `kill`, `prctl` and `fork` have no safe form.
+#![allow(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod child;
+mod registry;
+mod sys;
+mod watchdog;
+
+pub use child::{Child, Ended, SpawnError, Spec};
+pub use registry::{descendants, end_everything};

@@ -1,0 +1,148 @@
+//! Which groups are ours and still alive, and how all of them end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{sys, watchdog};
+
+/// An environment variable that every child inherits. A process that has left its group and its
+/// parent (a daemon) still carries it, and is found by it.
+pub(crate) const COOKIE_VARIABLE: &str = "TOOLWRIGHT_CHILD_OF";
+
+/// How long a group may take to end after SIGTERM when this process exits.
+const EXIT_GRACE: Duration = Duration::from_millis(300);
+
+static GROUPS: LazyLock<Mutex<BTreeSet<i32>>> = LazyLock::new(|| {
+    sys::adopt_orphans();
+    Mutex::new(BTreeSet::new())
+});
+
+/// Unique among processes: the pid alone would come round again.
+pub(crate) static COOKIE: LazyLock<String> = LazyLock::new(|| {
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos());
+    format!("{}.{nanos}", std::process::id())
+});
+
+fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn prepare() {
+    LazyLock::force(&GROUPS);
+    watchdog::start();
+}
+
+pub(crate) fn add(group: i32) {
+    groups().insert(group);
+    watchdog::tell(watchdog::Message::Added(group));
+}
+
+/// Forgets groups that have no process left, and reaps adopted orphans that have ended.
+pub(crate) fn sweep() {
+    for pid in zombie_children() {
+        // A child that tokio waits for is a group leader in the registry: leave it to tokio.
+        if !groups().contains(&pid) {
+            sys::reap(pid);
+        }
+    }
+    groups().retain(|group| {
+        let alive = sys::group_exists(*group);
+        if !alive {
+            watchdog::tell(watchdog::Message::Gone(*group));
+        }
+        alive
+    });
+}
+
+/// Ends every process that this one started, directly or not, and waits for it. Called on the way
+/// out; blocks for at most a second.
+pub fn end_everything() {
+    if LazyLock::get(&GROUPS).is_none() {
+        return;
+    }
+    sweep();
+    let mut left = descendants();
+    if groups().is_empty() && left.is_empty() {
+        return;
+    }
+    signal_all(&left, libc::SIGTERM);
+    let step = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    while waited < EXIT_GRACE {
+        left = descendants();
+        if left.is_empty() {
+            break;
+        }
+        std::thread::sleep(step);
+        waited += step;
+    }
+    // Processes may be forked while we look: go round until none is found.
+    for _ in 0..20 {
+        left = descendants();
+        if left.is_empty() {
+            break;
+        }
+        signal_all(&left, libc::SIGKILL);
+        std::thread::sleep(step);
+    }
+    sweep();
+}
+
+fn signal_all(pids: &[i32], signal: i32) {
+    for group in groups().iter() {
+        sys::signal_group(*group, signal);
+    }
+    for pid in pids {
+        sys::signal_process(*pid, signal);
+    }
+}
+
+/// Living processes below this one, and those that carry its cookie. Zombies and the watchdog do
+/// not count.
+pub fn descendants() -> Vec<i32> {
+    let own = std::process::id().cast_signed();
+    let watchdog = watchdog::pid();
+    let mut found = BTreeSet::new();
+    let mut todo = vec![own];
+    while let Some(pid) = todo.pop() {
+        for child in children_of(pid) {
+            if Some(child) != watchdog && found.insert(child) {
+                todo.push(child);
+            }
+        }
+    }
+    found.extend(carriers().filter(|pid| *pid != own && Some(*pid) != watchdog));
+    found.into_iter().filter(|pid| state(*pid).is_some_and(|s| s != 'Z' && s != 'X')).collect()
+}
+
+fn children_of(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+    lists
+        .flat_map(|l| l.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+fn zombie_children() -> Vec<i32> {
+    let own = std::process::id().cast_signed();
+    children_of(own).into_iter().filter(|pid| state(*pid) == Some('Z')).collect()
+}
+
+fn carriers() -> impl Iterator<Item = i32> {
+    let wanted = format!("{COOKIE_VARIABLE}={}", *COOKIE).into_bytes();
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    pids.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()).filter(move |pid| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|b| *b == 0).any(|v| v == wanted))
+    })
+}
+
+/// The state letter of `/proc/PID/stat`; it follows the command's name, which may hold anything.
+fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}

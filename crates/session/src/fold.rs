@@ -1,0 +1,220 @@
+//! Entries folded into the state of a session.
+
+use std::sync::Arc;
+
+use toolwright_llm::{Content, Origin, Turn, Usage};
+
+use crate::entry::{DeltaKind, Entry, Header, TurnStatus};
+use crate::step::{Ending, Outcome, Slot, Step, StepBlock};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    pub content: Vec<Content>,
+    pub agent: String,
+    pub model: Origin,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    Prompt(Prompt),
+    Step(Step),
+}
+
+/// A session's state. Built by applying entries in order and in no other way.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub header: Header,
+    items: Vec<Item>,
+    usage: Usage,
+    ended: Option<TurnStatus>,
+    /// Turns of the items that can no longer change, made once each.
+    frozen: Vec<Arc<Turn>>,
+    frozen_items: usize,
+}
+
+impl Session {
+    pub fn new(header: Header) -> Self {
+        Self {
+            header,
+            items: Vec::new(),
+            usage: Usage::default(),
+            ended: None,
+            frozen: Vec::new(),
+            frozen_items: 0,
+        }
+    }
+
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// How the newest turn ended, or `None` while it is open (or was cut off).
+    pub fn ended(&self) -> Option<TurnStatus> {
+        self.ended
+    }
+
+    pub fn last_step(&self) -> Option<&Step> {
+        match self.items.last() {
+            Some(Item::Step(step)) => Some(step),
+            _ => None,
+        }
+    }
+
+    pub fn last_prompt(&self) -> Option<&Prompt> {
+        self.items.iter().rev().find_map(|item| match item {
+            Item::Prompt(prompt) => Some(prompt),
+            Item::Step(_) => None,
+        })
+    }
+
+    /// Steps since the newest prompt.
+    pub fn steps_of_turn(&self) -> impl Iterator<Item = &Step> {
+        let start = self.items.iter().rposition(|i| matches!(i, Item::Prompt(_))).unwrap_or(0);
+        self.items[start..].iter().filter_map(|item| match item {
+            Item::Step(step) => Some(step),
+            Item::Prompt(_) => None,
+        })
+    }
+
+    /// Whether the newest turn was cut off: something is left to do without a new prompt.
+    pub fn is_open(&self) -> bool {
+        !self.items.is_empty() && self.ended.is_none_or(|status| status != TurnStatus::Done)
+    }
+
+    /// A name for lists: the first line of the first prompt.
+    pub fn title(&self) -> String {
+        let first = self.items.iter().find_map(|item| match item {
+            Item::Prompt(prompt) => Some(title_of(&prompt.content)),
+            Item::Step(_) => None,
+        });
+        first.unwrap_or_else(|| "(empty session)".to_owned())
+    }
+
+    pub fn apply(&mut self, entry: Entry) {
+        match entry {
+            // A file has one header; a fork keeps the entry of the original behind its own.
+            Entry::Session(_) => {}
+            Entry::Prompt { content, agent, model } => {
+                self.ended = None;
+                self.items.push(Item::Prompt(Prompt { content, agent, model }));
+            }
+            Entry::StepStarted { model } => {
+                self.ended = None;
+                self.items.push(Item::Step(Step::new(model)));
+            }
+            Entry::Delta { kind, text } => self.apply_delta(kind, &text),
+            Entry::Reply { parts, usage, finish } => {
+                self.usage += usage;
+                if let Some(step) = self.open_step() {
+                    step.set_parts(parts);
+                    step.usage = usage;
+                    step.finish = Some(finish);
+                }
+            }
+            Entry::StepFailed { failure, usage } => {
+                self.usage += usage;
+                if let Some(step) = self.open_step() {
+                    step.usage = usage;
+                    step.failure = Some(failure);
+                }
+            }
+            Entry::CallStarted { call, summary, effects, .. } => {
+                if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
+                    call.start(summary, effects);
+                }
+            }
+            Entry::CallSettled { call, outcome } => {
+                if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
+                    call.settle(outcome);
+                }
+            }
+            Entry::TurnEnded { status } => self.ended = Some(status),
+        }
+    }
+
+    /// The conversation for a model. Costs what is new since the last time it was asked for.
+    pub fn turns(&mut self) -> Vec<Arc<Turn>> {
+        while let Some(item) = self.items.get(self.frozen_items) {
+            let last = self.frozen_items + 1 == self.items.len();
+            let settled = match item {
+                Item::Prompt(_) => true,
+                Item::Step(step) => !last || step.calls().all(|c| c.outcome().is_some()),
+            };
+            if !settled {
+                break;
+            }
+            self.frozen.extend(turn_of(item).map(Arc::new));
+            self.frozen_items += 1;
+        }
+        let open = self.items[self.frozen_items..].iter().filter_map(turn_of).map(Arc::new);
+        self.frozen.iter().cloned().chain(open).collect()
+    }
+
+    /// The answers that calls left open by a crash or an abort must get in the log, so that they
+    /// stay the same for ever.
+    pub fn interrupted_calls(&self) -> Vec<(usize, Outcome)> {
+        let Some(step) = self.last_step() else { return Vec::new() };
+        let open = step.calls().enumerate().filter_map(|(position, call)| {
+            let (ending, title) = match call.slot() {
+                Slot::Settled(_) => return None,
+                Slot::Pending => (Ending::Skipped, "not started".to_owned()),
+                Slot::Running { summary, .. } => (Ending::Interrupted, summary.clone()),
+            };
+            let output = call.slot().unsettled_text();
+            let tool = call.name.clone();
+            let details = serde_json::Value::Null;
+            let attachments = Vec::new();
+            let outcome =
+                Outcome { ending, tool, output, title, details, attachments, duration_ms: 0 };
+            Some((position, outcome))
+        });
+        open.collect()
+    }
+
+    fn open_step(&mut self) -> Option<&mut Step> {
+        match self.items.last_mut() {
+            Some(Item::Step(step)) => Some(step),
+            _ => None,
+        }
+    }
+
+    fn apply_delta(&mut self, kind: DeltaKind, delta: &str) {
+        let Some(step) = self.open_step() else { return };
+        match (kind, step.blocks.last_mut()) {
+            (DeltaKind::Text, Some(StepBlock::Text(text)))
+            | (DeltaKind::Reasoning, Some(StepBlock::Reasoning { text, .. })) => {
+                text.push_str(delta);
+            }
+            (DeltaKind::Text, _) => step.blocks.push(StepBlock::Text(delta.to_owned())),
+            (DeltaKind::Reasoning, _) => {
+                let block = StepBlock::Reasoning { text: delta.to_owned(), opaque: None };
+                step.blocks.push(block);
+            }
+        }
+    }
+}
+
+pub(crate) fn title_of(content: &[Content]) -> String {
+    const TITLE_CHARS: usize = 72;
+    let text = content.iter().find_map(|c| match c {
+        Content::Text { text } => Some(text.trim()),
+        Content::Media(_) => None,
+    });
+    let line = text.unwrap_or_default().lines().next().unwrap_or_default();
+    let mut title: String = line.chars().filter(|c| !c.is_control()).take(TITLE_CHARS).collect();
+    if line.chars().count() > TITLE_CHARS {
+        title.push('…');
+    }
+    title
+}
+
+fn turn_of(item: &Item) -> Option<Turn> {
+    match item {
+        Item::Prompt(prompt) => Some(Turn::User(prompt.content.clone())),
+        Item::Step(step) => step.to_turn(),
+    }
+}

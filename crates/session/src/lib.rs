@@ -1,0 +1,19 @@
+//! What was said and done: an append-only log per session, and the state that it folds to.
+//!
+//! The same [`Session::apply`] runs while a session is live and when it is loaded, so memory and
+//! file cannot disagree. A call and its result are one [`Call`] with a [`Slot`] that only moves
+//! forward: there is no way to hold, load or send a call without a result.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod entry;
+mod fold;
+mod log;
+mod step;
+mod store;
+
+pub use entry::{DeltaKind, Entry, Header, TurnStatus};
+pub use fold::{Item, Prompt, Session};
+pub use log::{Log, LogError, Notice};
+pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
+pub use store::{OpenError, Store, Summary};

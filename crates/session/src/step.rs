@@ -1,0 +1,233 @@
+//! One answer of a model with a result slot for each of its calls.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use toolwright_llm::{Block, CallResult, Content, Failure, Finish, Media, Origin, Turn, Usage};
+
+/// A part of a reply as it is logged: calls have no result yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ReplyPart {
+    Text {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<serde_json::Value>,
+    },
+    Call {
+        id: String,
+        name: String,
+        /// The model's own bytes, whatever they are.
+        arguments: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub model: Origin,
+    pub blocks: Vec<StepBlock>,
+    pub usage: Usage,
+    /// Set once the answer is whole. Without it the step is shown to people and sent to no model.
+    pub finish: Option<Finish>,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepBlock {
+    Text(String),
+    Reasoning { text: String, opaque: Option<serde_json::Value> },
+    Call(Call),
+}
+
+/// A call and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+    slot: Slot,
+}
+
+/// Where a call's result will stand. Born pending, moves forward only.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Slot {
+    #[default]
+    Pending,
+    Running {
+        summary: String,
+        effects: bool,
+    },
+    Settled(Outcome),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    pub ending: Ending,
+    /// The name of the tool that ran, after repair.
+    pub tool: String,
+    /// What the model sees.
+    pub output: String,
+    /// What people see in one line.
+    pub title: String,
+    /// For people and programs; never sent to a model.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub details: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Media>,
+    #[serde(default)]
+    pub duration_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    Completed,
+    /// The tool says what went wrong, or the call was not valid.
+    Failed,
+    Denied,
+    /// Not started because something else came first.
+    Skipped,
+    /// Stopped while it ran; `output` holds what it had produced.
+    Interrupted,
+}
+
+impl Slot {
+    /// What a slot that never settled says to the model.
+    pub(crate) fn unsettled_text(&self) -> String {
+        match self {
+            Self::Running { summary, effects: true } => format!(
+                "This call was interrupted and its outcome is unknown. It was about to: {summary}. \
+                 Look at the present state before doing it again."
+            ),
+            Self::Running { effects: false, .. } => "This call was interrupted before it gave a \
+                result. It only reads; call it again if the result is needed."
+                .to_owned(),
+            Self::Pending | Self::Settled(_) => {
+                "This call was not started: the run was interrupted before its turn came."
+                    .to_owned()
+            }
+        }
+    }
+}
+
+impl Call {
+    pub fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match &self.slot {
+            Slot::Settled(outcome) => Some(outcome),
+            Slot::Pending | Slot::Running { .. } => None,
+        }
+    }
+
+    /// Pending to running. A slot that has moved on stays where it is.
+    pub(crate) fn start(&mut self, summary: String, effects: bool) {
+        if self.slot == Slot::Pending {
+            self.slot = Slot::Running { summary, effects };
+        }
+    }
+
+    /// To settled, once: a late second result is dropped.
+    pub(crate) fn settle(&mut self, outcome: Outcome) {
+        if !matches!(self.slot, Slot::Settled(_)) {
+            self.slot = Slot::Settled(outcome);
+        }
+    }
+
+    /// What the model is told. A slot that never settled is its own answer, with the same bytes
+    /// each time it is sent.
+    fn result(&self) -> CallResult {
+        match &self.slot {
+            open @ (Slot::Pending | Slot::Running { .. }) => {
+                CallResult { content: vec![Content::text(open.unsettled_text())], is_error: true }
+            }
+            Slot::Settled(outcome) => {
+                let mut content = vec![Content::text(outcome.output.clone())];
+                content.extend(outcome.attachments.iter().cloned().map(Content::Media));
+                CallResult { content, is_error: outcome.ending != Ending::Completed }
+            }
+        }
+    }
+}
+
+impl Step {
+    pub(crate) fn new(model: Origin) -> Self {
+        Self { model, blocks: Vec::new(), usage: Usage::default(), finish: None, failure: None }
+    }
+
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.blocks.iter().filter_map(|block| match block {
+            StepBlock::Call(call) => Some(call),
+            StepBlock::Text(_) | StepBlock::Reasoning { .. } => None,
+        })
+    }
+
+    pub(crate) fn call_mut(&mut self, position: usize) -> Option<&mut Call> {
+        self.blocks
+            .iter_mut()
+            .filter_map(|block| match block {
+                StepBlock::Call(call) => Some(call),
+                StepBlock::Text(_) | StepBlock::Reasoning { .. } => None,
+            })
+            .nth(position)
+    }
+
+    pub(crate) fn set_parts(&mut self, parts: Vec<ReplyPart>) {
+        let block = |part| match part {
+            ReplyPart::Text { text } => StepBlock::Text(text),
+            ReplyPart::Reasoning { text, opaque } => StepBlock::Reasoning { text, opaque },
+            ReplyPart::Call { id, name, arguments } => {
+                StepBlock::Call(Call { id, name, arguments, slot: Slot::Pending })
+            }
+        };
+        self.blocks = parts.into_iter().map(block).collect();
+    }
+
+    /// The step as a model sees it, or nothing if its answer never became whole.
+    pub fn to_turn(&self) -> Option<Turn> {
+        self.finish.as_ref()?;
+        let blocks = self.blocks.iter().map(|block| match block {
+            StepBlock::Text(text) => Block::Text(text.clone()),
+            StepBlock::Reasoning { text, opaque } => {
+                Block::Reasoning { text: text.clone(), opaque: opaque.clone() }
+            }
+            StepBlock::Call(call) => Block::Call {
+                id: call.id.clone(),
+                name: sendable_name(&call.name),
+                arguments: sendable_arguments(&call.arguments),
+                result: call.result(),
+            },
+        });
+        Some(Turn::Assistant { origin: self.model.clone(), blocks: blocks.collect() })
+    }
+}
+
+/// Providers accept letters, digits, `_` and `-`; a model may have written anything.
+fn sendable_name(name: &str) -> String {
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+        .take(64)
+        .collect();
+    if clean.is_empty() { "unnamed".to_owned() } else { clean }
+}
+
+/// Providers want an object. What was none goes back inside one, so that the model sees its own
+/// mistake.
+fn sendable_arguments(arguments: &str) -> Box<RawValue> {
+    let text = arguments.trim();
+    let as_sent =
+        text.starts_with('{').then(|| RawValue::from_string(text.to_owned()).ok()).flatten();
+    as_sent.unwrap_or_else(|| {
+        let wrapped = if text.is_empty() {
+            serde_json::json!({})
+        } else {
+            serde_json::json!({ "malformed_arguments": text })
+        };
+        serde_json::value::to_raw_value(&wrapped).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    })
+}

@@ -1,0 +1,203 @@
+//! Where sessions live: one folder per project, one file per session, and beside it a folder for
+//! what was too large for the log.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::entry::{Entry, Header};
+use crate::fold::{Session, title_of};
+use crate::log::{Log, LogError, Notice};
+
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("there is no session {0}; `tw sessions --all` lists them")]
+    Unknown(String),
+    #[error("{given} fits several sessions: {}", found.join(", "))]
+    Ambiguous { given: String, found: Vec<String> },
+    #[error("there is no session in {0} to continue; start one with `tw run \"…\"`")]
+    NoneYet(PathBuf),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// A line of the list of sessions.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub id: String,
+    pub title: String,
+    pub directory: String,
+    pub updated: SystemTime,
+    pub path: PathBuf,
+}
+
+impl Store {
+    /// `root` is the folder that holds all sessions; it is made when the first one is.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    pub fn create(&self, directory: &Path, made_by: &str) -> Result<(Log, Session), LogError> {
+        self.begin(directory.display().to_string(), made_by, None)
+    }
+
+    /// Opens by id, or by a beginning of one that fits no other.
+    pub fn open(&self, id: &str) -> Result<(Log, Session, Vec<Notice>), OpenError> {
+        load(&self.find(id)?)
+    }
+
+    /// The session of this folder that was used last.
+    pub fn open_latest(&self, directory: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
+        let newest = session_files(&self.project(directory))
+            .max_by_key(|path| modified(path))
+            .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))?;
+        load(&newest)
+    }
+
+    /// Reads a session that may be in use, without changing it.
+    pub fn peek(&self, id: &str) -> Result<Session, OpenError> {
+        let path = self.find(id)?;
+        Ok(fold(&path, Log::peek(&path)?)?)
+    }
+
+    /// Copies a session under a new id; the original is left alone and may be in use.
+    pub fn fork(&self, original: &Session, made_by: &str) -> Result<(Log, Session), OpenError> {
+        let source = self.find(&original.header.session)?;
+        let header = &original.header;
+        let from = Some(header.session.clone());
+        let (mut log, mut session) = self.begin(header.directory.clone(), made_by, from)?;
+        for entry in Log::peek(&source)?.into_iter().skip(1) {
+            log.append(&entry)?;
+            session.apply(entry);
+        }
+        Ok((log, session))
+    }
+
+    pub fn find_path(&self, id: &str) -> Result<PathBuf, OpenError> {
+        self.find(id)
+    }
+
+    /// Newest first. With a directory: that project's only.
+    pub fn list(&self, directory: Option<&Path>) -> Vec<Summary> {
+        let mut found: Vec<Summary> = match directory {
+            Some(directory) => {
+                session_files(&self.project(directory)).filter_map(|p| summary(&p)).collect()
+            }
+            None => self.all_files().filter_map(|p| summary(&p)).collect(),
+        };
+        found.sort_by_key(|s| std::cmp::Reverse(s.updated));
+        found
+    }
+
+    /// The folder for a session's large outputs, beside its file. Not made here.
+    pub fn outputs(log: &Log) -> PathBuf {
+        log.path().with_extension("outputs")
+    }
+
+    fn begin(
+        &self,
+        directory: String,
+        made_by: &str,
+        forked_from: Option<String>,
+    ) -> Result<(Log, Session), LogError> {
+        let id = format!("ses_{}", ulid::Ulid::generate().to_string().to_lowercase());
+        let path = self.project(Path::new(&directory)).join(format!("{id}.jsonl"));
+        let header = Header { session: id, directory, made_by: made_by.to_owned(), forked_from };
+        let mut log = Log::create(&path)?;
+        log.append(&Entry::Session(header.clone()))?;
+        Ok((log, Session::new(header)))
+    }
+
+    fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
+        let named = |path: &PathBuf| id_of(path).to_owned();
+        let mut fitting: Vec<PathBuf> =
+            self.all_files().filter(|p| !id.is_empty() && id_of(p).starts_with(id)).collect();
+        if let Some(exact) = fitting.iter().position(|p| id_of(p) == id) {
+            return Ok(fitting.swap_remove(exact));
+        }
+        match fitting.len() {
+            0 => Err(OpenError::Unknown(id.to_owned())),
+            1 => Ok(fitting.swap_remove(0)),
+            _ => Err(OpenError::Ambiguous {
+                given: id.to_owned(),
+                found: fitting.iter().take(5).map(named).collect(),
+            }),
+        }
+    }
+
+    fn all_files(&self) -> impl Iterator<Item = PathBuf> {
+        let projects = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        projects.flat_map(|project| session_files(&project.path()).collect::<Vec<_>>())
+    }
+
+    /// Readable, and unique by a hash where two paths would read alike.
+    fn project(&self, directory: &Path) -> PathBuf {
+        const READABLE_CHARS: usize = 80;
+        let text = directory.display().to_string();
+        let hash = crc32fast::hash(text.as_bytes());
+        let readable: String = text
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+            .collect();
+        let tail = readable.trim_matches('-');
+        let start = tail.len().saturating_sub(READABLE_CHARS);
+        self.root.join(format!("{}-{hash:08x}", &tail[start..]))
+    }
+}
+
+fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
+    let (log, entries, notices) = Log::open(path)?;
+    Ok((log, fold(path, entries)?, notices))
+}
+
+fn fold(path: &Path, entries: Vec<Entry>) -> Result<Session, LogError> {
+    let mut entries = entries.into_iter();
+    let Some(Entry::Session(header)) = entries.next() else {
+        return Err(LogError::NoHeader { path: path.to_owned() });
+    };
+    let mut session = Session::new(header);
+    entries.for_each(|entry| session.apply(entry));
+    Ok(session)
+}
+
+fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "jsonl"))
+}
+
+fn id_of(path: &Path) -> &str {
+    path.file_stem().and_then(|s| s.to_str()).unwrap_or_default()
+}
+
+fn modified(path: &Path) -> SystemTime {
+    fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Reads the beginning of a file only: the header and the first prompt stand there.
+fn summary(path: &Path) -> Option<Summary> {
+    use std::io::{BufRead, BufReader};
+    #[derive(serde::Deserialize)]
+    struct Line {
+        #[serde(flatten)]
+        entry: Entry,
+    }
+    let mut lines = BufReader::new(fs::File::open(path).ok()?).split(b'\n').map_while(Result::ok);
+    let mut next = || serde_json::from_slice::<Line>(&lines.next()?).ok().map(|l| l.entry);
+    let Some(Entry::Session(header)) = next() else { return None };
+    let title = match next() {
+        Some(Entry::Prompt { content, .. }) => title_of(&content),
+        _ => "(empty session)".to_owned(),
+    };
+    Some(Summary {
+        id: header.session,
+        title,
+        directory: header.directory,
+        updated: modified(path),
+        path: path.to_owned(),
+    })
+}
