@@ -1,1 +1,25 @@
+//! The files and folders that people write: settings, agents, rules.
+//!
+//! OpenCode's forms are read as they are. A wrong type is an error that names file, line and column;
+//! an unknown key is a warning that names the nearest known one.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent;
+mod file;
+mod instructions;
+mod load;
+mod paths;
+mod settings;
+
+pub use agent::{Agent, AgentError};
+pub use file::ConfigError;
+pub use instructions::{Instruction, find_instructions};
+pub use load::{Config, Environment, Source};
+pub use paths::Paths;
+pub use settings::{
+    AgentSettings, ModelSettings, PermissionSettings, ProviderOptions, ProviderSettings, Settings,
+};
+
+#[cfg(test)]
+mod tests;

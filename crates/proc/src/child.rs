@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::{ChildStderr, ChildStdout, Command};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
 
 use crate::registry::{self, COOKIE, COOKIE_VARIABLE};
 use crate::sys;
@@ -45,6 +46,7 @@ pub enum Ended {
 /// A running child. Dropping it ends its whole group.
 pub struct Child {
     child: tokio::process::Child,
+    output: Option<pipe::Receiver>,
     group: i32,
     ended: Option<Ended>,
 }
@@ -81,33 +83,34 @@ impl Spec {
             .current_dir(&self.directory)
             .envs(&self.environment)
             .env(COOKIE_VARIABLE, COOKIE.as_str())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdin(Stdio::null());
         for name in &self.withheld {
             command.env_remove(name);
         }
         // SAFETY: the hook makes async-signal-safe system calls only.
         unsafe { command.pre_exec(move || sys::become_own_session(parent)) };
-        let child = command.spawn().map_err(|source| SpawnError {
+        let failed = |source| SpawnError {
             program: self.program.display().to_string(),
             directory: self.directory.display().to_string(),
             source,
-        })?;
+        };
+        // One pipe for both, so that what is written stays in the order in which it was written.
+        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+        let output = pipe::Receiver::from_owned_fd(reader.into()).map_err(failed)?;
+        let child = command.spawn().map_err(failed)?;
         // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
         let group = child.id().map_or(0, u32::cast_signed);
         registry::add(group);
-        Ok(Child { child, group, ended: None })
+        Ok(Child { child, output: Some(output), group, ended: None })
     }
 }
 
 impl Child {
-    pub fn stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout.take()
-    }
-
-    pub fn stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr.take()
+    /// What it writes to standard output and standard error. It ends when all writers are gone,
+    /// which may be later than the child if it left something in the background.
+    pub fn output(&mut self) -> Option<pipe::Receiver> {
+        self.output.take()
     }
 
     /// Waits for the child itself; processes that it left in the background may go on.
@@ -129,6 +132,12 @@ impl Child {
         self.ended = Some(ended);
         registry::sweep();
         ended
+    }
+
+    /// Ends the whole group at once.
+    pub async fn kill(&mut self) -> Ended {
+        sys::signal_group(self.group, libc::SIGKILL);
+        self.wait().await
     }
 
     /// Ends the whole group: SIGTERM, a little time, SIGKILL.

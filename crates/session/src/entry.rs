@@ -16,6 +16,16 @@ pub enum Entry {
         agent: String,
         model: Origin,
     },
+    /// The system prompt, frozen for the rest of the session: changing it would void the provider's
+    /// cache of everything behind it.
+    Brief {
+        agent: String,
+        system: String,
+    },
+    /// Something that we tell the model between its steps; not a person's words.
+    Note {
+        text: String,
+    },
     /// A request is about to be sent.
     StepStarted {
         model: Origin,

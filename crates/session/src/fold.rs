@@ -17,6 +17,8 @@ pub struct Prompt {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     Prompt(Prompt),
+    /// Ours, to the model.
+    Note(String),
     Step(Step),
 }
 
@@ -27,6 +29,7 @@ pub struct Session {
     items: Vec<Item>,
     usage: Usage,
     ended: Option<TurnStatus>,
+    brief: Option<(String, String)>,
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
@@ -39,6 +42,7 @@ impl Session {
             items: Vec::new(),
             usage: Usage::default(),
             ended: None,
+            brief: None,
             frozen: Vec::new(),
             frozen_items: 0,
         }
@@ -57,6 +61,11 @@ impl Session {
         self.ended
     }
 
+    /// The system prompt that was frozen for this agent.
+    pub fn system_prompt(&self, agent: &str) -> Option<&str> {
+        self.brief.as_ref().filter(|(name, _)| name == agent).map(|(_, system)| system.as_str())
+    }
+
     pub fn last_step(&self) -> Option<&Step> {
         match self.items.last() {
             Some(Item::Step(step)) => Some(step),
@@ -67,7 +76,7 @@ impl Session {
     pub fn last_prompt(&self) -> Option<&Prompt> {
         self.items.iter().rev().find_map(|item| match item {
             Item::Prompt(prompt) => Some(prompt),
-            Item::Step(_) => None,
+            Item::Note(_) | Item::Step(_) => None,
         })
     }
 
@@ -76,7 +85,7 @@ impl Session {
         let start = self.items.iter().rposition(|i| matches!(i, Item::Prompt(_))).unwrap_or(0);
         self.items[start..].iter().filter_map(|item| match item {
             Item::Step(step) => Some(step),
-            Item::Prompt(_) => None,
+            Item::Prompt(_) | Item::Note(_) => None,
         })
     }
 
@@ -89,7 +98,7 @@ impl Session {
     pub fn title(&self) -> String {
         let first = self.items.iter().find_map(|item| match item {
             Item::Prompt(prompt) => Some(title_of(&prompt.content)),
-            Item::Step(_) => None,
+            Item::Note(_) | Item::Step(_) => None,
         });
         first.unwrap_or_else(|| "(empty session)".to_owned())
     }
@@ -102,6 +111,8 @@ impl Session {
                 self.ended = None;
                 self.items.push(Item::Prompt(Prompt { content, agent, model }));
             }
+            Entry::Brief { agent, system } => self.brief = Some((agent, system)),
+            Entry::Note { text } => self.items.push(Item::Note(text)),
             Entry::StepStarted { model } => {
                 self.ended = None;
                 self.items.push(Item::Step(Step::new(model)));
@@ -141,7 +152,7 @@ impl Session {
         while let Some(item) = self.items.get(self.frozen_items) {
             let last = self.frozen_items + 1 == self.items.len();
             let settled = match item {
-                Item::Prompt(_) => true,
+                Item::Prompt(_) | Item::Note(_) => true,
                 Item::Step(step) => !last || step.calls().all(|c| c.outcome().is_some()),
             };
             if !settled {
@@ -215,6 +226,7 @@ pub(crate) fn title_of(content: &[Content]) -> String {
 fn turn_of(item: &Item) -> Option<Turn> {
     match item {
         Item::Prompt(prompt) => Some(Turn::User(prompt.content.clone())),
+        Item::Note(text) => Some(Turn::User(vec![Content::text(text.clone())])),
         Item::Step(step) => step.to_turn(),
     }
 }

@@ -189,10 +189,11 @@ fn summary(path: &Path) -> Option<Summary> {
     let mut lines = BufReader::new(fs::File::open(path).ok()?).split(b'\n').map_while(Result::ok);
     let mut next = || serde_json::from_slice::<Line>(&lines.next()?).ok().map(|l| l.entry);
     let Some(Entry::Session(header)) = next() else { return None };
-    let title = match next() {
-        Some(Entry::Prompt { content, .. }) => title_of(&content),
-        _ => "(empty session)".to_owned(),
-    };
+    let prompt = (0..4).find_map(|_| match next()? {
+        Entry::Prompt { content, .. } => Some(title_of(&content)),
+        _ => None,
+    });
+    let title = prompt.unwrap_or_else(|| "(empty session)".to_owned());
     Some(Summary {
         id: header.session,
         title,

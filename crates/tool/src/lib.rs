@@ -1,1 +1,36 @@
+//! The contract between the loop and what it can do: a call is repaired, validated, *planned*,
+//! decided, scheduled, run and fitted, in that order, and always ends in one outcome.
+//!
+//! A tool declares what a call would touch ([`Plan`], a list of [`Access`]es) before it touches
+//! anything. Permission, ordering and display all come from that list; a tool knows of none of them.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod access;
+mod capture;
+mod fit;
+mod function;
+mod pipeline;
+mod registry;
+mod repair;
+mod schedule;
+mod schema;
+mod tool;
+mod validate;
+mod workspace;
+
+pub use access::{Access, Extent, Plan};
+pub use capture::{Capture, Captured};
+pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
+pub use function::tool_fn;
+pub use pipeline::{
+    CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,
+};
+pub use registry::Registry;
+pub use tool::{
+    AnyTool, PlanContext, Planned, Progress, RunContext, Tool, ToolError, ToolOutput,
+};
+pub use workspace::{Files, Workspace};
+
+#[cfg(test)]
+mod schedule_tests;

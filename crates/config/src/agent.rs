@@ -1,0 +1,112 @@
+//! Who works: a prompt, a model, limits and rules under a name.
+
+use toolwright_permission::{Action, Layer, LayerKind, Rule};
+
+use crate::settings::{AgentSettings, Settings};
+
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub name: String,
+    pub description: String,
+    /// Replaces the standard prompt.
+    pub prompt: Option<String>,
+    pub model: Option<String>,
+    pub temperature: Option<f32>,
+    pub steps: Option<u32>,
+    pub layer: Option<Layer>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no agent named \"{name}\"; known agents: {}", known.join(", "))]
+pub struct AgentError {
+    pub name: String,
+    pub known: Vec<String>,
+}
+
+impl Agent {
+    /// Those that can be chosen, the default first.
+    pub fn all(settings: &Settings, home: &str) -> Vec<Self> {
+        let mut agents = vec![build(), plan()];
+        for (name, own) in &settings.agent {
+            let at = agents.iter().position(|a| a.name == *name);
+            match (at, own.disable) {
+                (Some(at), true) => {
+                    agents.remove(at);
+                }
+                (None, true) => {}
+                (Some(at), false) => agents[at].change(own, home),
+                (None, false) => {
+                    let mut agent = named(name, "");
+                    agent.change(own, home);
+                    agents.push(agent);
+                }
+            }
+        }
+        agents
+    }
+
+    /// By name; without one, the configured default or the first.
+    pub fn choose(
+        settings: &Settings,
+        home: &str,
+        wanted: Option<&str>,
+    ) -> Result<Self, AgentError> {
+        let mut agents = Self::all(settings, home);
+        let wanted = wanted.or(settings.default_agent.as_deref()).unwrap_or("build");
+        match agents.iter().position(|a| a.name == wanted) {
+            Some(at) => Ok(agents.swap_remove(at)),
+            None => Err(AgentError {
+                name: wanted.to_owned(),
+                known: agents.into_iter().map(|a| a.name).collect(),
+            }),
+        }
+    }
+
+    fn change(&mut self, own: &AgentSettings, home: &str) {
+        let set = |old: &mut Option<String>, new: &Option<String>| {
+            if new.is_some() {
+                old.clone_from(new);
+            }
+        };
+        set(&mut self.prompt, &own.prompt);
+        set(&mut self.model, &own.model);
+        if let Some(description) = &own.description {
+            self.description.clone_from(description);
+        }
+        self.temperature = own.temperature.or(self.temperature);
+        self.steps = own.steps.or(self.steps);
+        let rules = own.permission.as_ref().map_or(Vec::new(), |p| p.rules(home));
+        if !rules.is_empty() {
+            let empty = || Layer {
+                kind: LayerKind::Agent,
+                origin: format!("agent {}", self.name),
+                rules: Vec::new(),
+            };
+            self.layer.get_or_insert_with(empty).rules.extend(rules);
+        }
+    }
+}
+
+fn named(name: &str, description: &str) -> Agent {
+    Agent {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        prompt: None,
+        model: None,
+        temperature: None,
+        steps: None,
+        layer: None,
+    }
+}
+
+fn build() -> Agent {
+    named("build", "Works on the project: reads, changes files, runs commands.")
+}
+
+fn plan() -> Agent {
+    let rule = Rule { permission: "edit".into(), pattern: "*".into(), action: Action::Deny };
+    let layer =
+        Layer { kind: LayerKind::Agent, origin: "agent plan".to_owned(), rules: vec![rule] };
+    let description = "Looks and thinks, and changes no file.";
+    Agent { layer: Some(layer), ..named("plan", description) }
+}

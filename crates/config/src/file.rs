@@ -1,0 +1,182 @@
+//! One settings file: JSON with comments, substitutions, and errors that say where.
+
+use std::path::{Path, PathBuf};
+
+use jsonc_parser::ast;
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::Value;
+
+use crate::settings::{KNOWN_KEYS, Settings};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Invalid { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+}
+
+/// A file as read: its settings, the plain value for merging, and what to warn of.
+pub(crate) struct Parsed {
+    pub(crate) settings: Settings,
+    pub(crate) value: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Without `env` (a file that is not trusted) nothing is substituted: it must not make us read
+/// variables or files for it.
+pub(crate) fn parse(
+    path: &Path,
+    text: &str,
+    env: Option<&dyn Fn(&str) -> Option<String>>,
+) -> Result<Parsed, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let at = |offset: usize, message: String| {
+        let (line, column) = position(text, offset);
+        ConfigError::Invalid { path: path.to_owned(), line, column, message }
+    };
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+        .map_err(|e| at(e.range().start, format!("not valid JSON: {}", e.kind())))?;
+    let Some(tree) = parsed.value else {
+        return Ok(Parsed {
+            settings: Settings::default(),
+            value: Value::Object(serde_json::Map::new()),
+            warnings: Vec::new(),
+        });
+    };
+    let Some(top) = tree.as_object() else {
+        return Err(at(0, "expected an object of settings".to_owned()));
+    };
+    let warnings = top
+        .properties
+        .iter()
+        .filter_map(|property| {
+            let offset = property.range.start;
+            let (line, _) = position(text, offset);
+            unknown_key(property.name.as_str()).map(|w| format!("{}:{line}: {w}", path.display()))
+        })
+        .collect();
+    let mut value = Value::from(tree.clone());
+    if let Some(env) = env {
+        substitute(&mut value, path, env)
+            .map_err(|(pointer, message)| at(offset_of(&tree, &pointer), message))?;
+    }
+    let settings = serde_path_to_error::deserialize(&value).map_err(|error| {
+        let pointer: Vec<String> = error.path().iter().map(ToString::to_string).collect();
+        at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), error.inner()))
+    })?;
+    Ok(Parsed { settings, value, warnings })
+}
+
+fn unknown_key(key: &str) -> Option<String> {
+    if KNOWN_KEYS.contains(&key) {
+        return None;
+    }
+    let nearest = KNOWN_KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(known, key))?;
+    let close = strsim::damerau_levenshtein(nearest, key) <= 3;
+    let hint = if close { format!("; did you mean \"{nearest}\"?") } else { String::new() };
+    Some(format!("unknown key \"{key}\"{hint}"))
+}
+
+/// Where the value that `path` leads to starts; as far as it leads.
+fn offset_of(tree: &ast::Value<'_>, path: &[String]) -> usize {
+    use jsonc_parser::common::Ranged;
+    let mut node = tree;
+    for part in path {
+        let next = match node {
+            ast::Value::Object(object) => object.get(part).map(|p| &p.value),
+            ast::Value::Array(array) => {
+                let index = part.trim_matches(['[', ']']).parse::<usize>().ok();
+                index.and_then(|i| array.elements.get(i))
+            }
+            _ => None,
+        };
+        match next {
+            Some(next) => node = next,
+            None => break,
+        }
+    }
+    node.range().start
+}
+
+/// Line and column as editors count them.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}
+
+type Misplaced = (Vec<String>, String);
+
+/// Replaces `{env:NAME}` and `{file:path}` inside strings.
+fn substitute(
+    value: &mut Value,
+    file: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), Misplaced> {
+    fn walk(
+        value: &mut Value,
+        place: &mut Vec<String>,
+        expand: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<(), Misplaced> {
+        match value {
+            Value::String(text) if text.contains('{') => {
+                *text = expand(text).map_err(|message| (place.clone(), message))?;
+            }
+            Value::Array(items) => {
+                for (n, item) in items.iter_mut().enumerate() {
+                    place.push(n.to_string());
+                    walk(item, place, expand)?;
+                    place.pop();
+                }
+            }
+            Value::Object(entries) => {
+                for (key, item) in entries.iter_mut() {
+                    place.push(key.clone());
+                    walk(item, place, expand)?;
+                    place.pop();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    let expand = |text: &str| -> Result<String, String> {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find('{') {
+            let (before, from) = rest.split_at(start);
+            out.push_str(before);
+            let Some(end) = from.find('}') else {
+                rest = from;
+                break;
+            };
+            let inner = &from[1..end];
+            match (inner.strip_prefix("env:"), inner.strip_prefix("file:")) {
+                // A variable that is not set is empty, as in a shell.
+                (Some(name), _) => out.push_str(&env(name.trim()).unwrap_or_default()),
+                (_, Some(path)) => out.push_str(&included(path.trim(), file, env)?),
+                _ => out.push_str(&from[..=end]),
+            }
+            rest = &from[end + 1..];
+        }
+        out.push_str(rest);
+        Ok(out)
+    };
+    walk(value, &mut Vec::new(), &expand)
+}
+
+fn included(
+    path: &str,
+    file: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let full = match path.strip_prefix("~/") {
+        Some(rest) => PathBuf::from(env("HOME").unwrap_or_default()).join(rest),
+        None => file.parent().unwrap_or(Path::new(".")).join(path),
+    };
+    let text = std::fs::read_to_string(&full)
+        .map_err(|e| format!("{{file:{path}}}: cannot read {}: {e}", full.display()))?;
+    Ok(text.trim().to_owned())
+}

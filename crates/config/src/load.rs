@@ -1,0 +1,184 @@
+//! All sources together, from the outermost to the innermost.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolwright_permission::{Action, Layer, LayerKind};
+
+use crate::file::{self, ConfigError};
+use crate::paths::Paths;
+use crate::settings::Settings;
+
+/// Looks up a variable; passed in so that tests need not change the process's own environment.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Keys of a project's own file that are honoured before its folder is trusted. None of them can
+/// run something, send something elsewhere or loosen a rule.
+const HARMLESS_KEYS: &[&str] = &[
+    "$schema", "model", "small_model", "default_agent", "permission", "tool_output", "compaction",
+    "username", "theme", "layout", "steps", "serial_tools", "share", "snapshot", "logLevel",
+];
+
+/// One place that settings came from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub path: PathBuf,
+    pub kind: LayerKind,
+}
+
+/// What all files together say.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub settings: Settings,
+    /// The merged value, as read.
+    pub value: Value,
+    pub sources: Vec<Source>,
+    /// Rules by layer; the agent's are added by whoever chooses the agent.
+    pub layers: Vec<Layer>,
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads everything that applies in `directory`, a folder of the repository `worktree`.
+    pub fn load(
+        paths: &Paths,
+        directory: &Path,
+        worktree: &Path,
+        trusted: bool,
+        env: Environment<'_>,
+    ) -> Result<Self, ConfigError> {
+        let home = paths.home.display().to_string();
+        let mut config = Self {
+            settings: Settings::default(),
+            value: Value::Object(serde_json::Map::new()),
+            sources: Vec::new(),
+            layers: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for (kind, path) in candidates(paths, directory, worktree, env) {
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if is_absent(&error) => continue,
+                Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            };
+            config.add(kind, path, &text, trusted, &home, env)?;
+        }
+        for (name, wrap) in [("OPENCODE_CONFIG_CONTENT", false), ("OPENCODE_PERMISSION", true)] {
+            let Some(text) = env(name).filter(|t| !t.trim().is_empty()) else { continue };
+            let text = if wrap { format!("{{\"permission\":{text}}}") } else { text };
+            let path = PathBuf::from(format!("${name}"));
+            config.add(LayerKind::User, path, &text, trusted, &home, env)?;
+        }
+        config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
+        Ok(config)
+    }
+
+    fn add(
+        &mut self,
+        kind: LayerKind,
+        path: PathBuf,
+        text: &str,
+        trusted: bool,
+        home: &str,
+        env: Environment<'_>,
+    ) -> Result<(), ConfigError> {
+        let untrusted = kind == LayerKind::Project && !trusted;
+        let mut parsed = file::parse(&path, text, (!untrusted).then_some(env))?;
+        self.warnings.append(&mut parsed.warnings);
+        let mut rules = parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home));
+        if untrusted {
+            let dropped = drop_untrusted(&mut parsed.value);
+            let loosening = rules.iter().any(|r| r.action == Action::Allow);
+            rules.retain(|rule| rule.action != Action::Allow);
+            if !dropped.is_empty() || loosening {
+                let mut what = dropped;
+                if loosening {
+                    what.push("permission rules that allow".to_owned());
+                }
+                self.warnings.push(format!(
+                    "{}: this folder is not trusted, so these are not used: {}. Pass --trust to use them.",
+                    path.display(),
+                    what.join(", ")
+                ));
+            }
+        }
+        if !rules.is_empty() {
+            self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
+        }
+        merge(&mut self.value, parsed.value);
+        self.sources.push(Source { path, kind });
+        Ok(())
+    }
+}
+
+/// A path below something that is no folder is absent too.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+fn drop_untrusted(value: &mut Value) -> Vec<String> {
+    let Some(object) = value.as_object_mut() else { return Vec::new() };
+    let dropped: Vec<String> =
+        object.keys().filter(|key| !HARMLESS_KEYS.contains(&key.as_str())).cloned().collect();
+    object.retain(|key, _| HARMLESS_KEYS.contains(&key.as_str()));
+    dropped
+}
+
+/// Every file that may hold settings, outermost first. The nearest folder wins, and within one
+/// folder ours wins over OpenCode's.
+fn candidates(
+    paths: &Paths,
+    directory: &Path,
+    worktree: &Path,
+    env: Environment<'_>,
+) -> Vec<(LayerKind, PathBuf)> {
+    let both = |folder: PathBuf, name: &str| {
+        ["json", "jsonc"].map(|extension| folder.join(format!("{name}.{extension}")))
+    };
+    let mut found = Vec::new();
+    let mut add = |kind, files: [PathBuf; 2]| found.extend(files.map(|file| (kind, file)));
+
+    add(LayerKind::Managed, both(paths.managed.join("opencode"), "opencode"));
+    add(LayerKind::Managed, both(paths.managed.join("toolwright"), "toolwright"));
+    add(LayerKind::User, both(paths.config.join("opencode"), "config"));
+    add(LayerKind::User, both(paths.config.join("opencode"), "opencode"));
+    add(LayerKind::User, both(paths.config.join("toolwright"), "toolwright"));
+    let named = ["OPENCODE_CONFIG", "TOOLWRIGHT_CONFIG"].into_iter().filter_map(env);
+    let named: Vec<_> = named.map(|file| (LayerKind::User, PathBuf::from(file))).collect();
+
+    let mut folders: Vec<&Path> =
+        directory.ancestors().take_while(|folder| folder.starts_with(worktree)).collect();
+    folders.reverse();
+    let mut project = Vec::new();
+    for folder in folders {
+        project.extend(both(folder.to_owned(), "opencode"));
+        project.extend(both(folder.join(".opencode"), "opencode"));
+        project.extend(both(folder.to_owned(), "toolwright"));
+        project.extend(both(folder.join(".toolwright"), "toolwright"));
+    }
+    found.extend(named);
+    found.extend(project.into_iter().map(|file| (LayerKind::Project, file)));
+    found
+}
+
+/// Objects are merged key by key; `instructions` are added up; everything else is replaced.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                match into.get_mut(&key) {
+                    Some(Value::Array(list)) if key == "instructions" => {
+                        let added = value.as_array().cloned().unwrap_or_default();
+                        let new: Vec<_> = added.into_iter().filter(|v| !list.contains(v)).collect();
+                        list.extend(new);
+                    }
+                    Some(existing) => merge(existing, value),
+                    None => {
+                        into.insert(key, value);
+                    }
+                }
+            }
+        }
+        (into, from) => *into = from,
+    }
+}

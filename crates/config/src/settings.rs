@@ -1,0 +1,149 @@
+//! The settings that are read, as types. Keys of OpenCode's that have no meaning here yet are
+//! known by name and left alone.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toolwright_permission::{Action, Rule};
+
+/// Every key that may stand at the top of a file.
+pub(crate) const KNOWN_KEYS: &[&str] = &[
+    "$schema", "shell", "logLevel", "server", "model", "small_model", "default_agent",
+    "subagent_depth", "username", "agent", "mode", "command", "provider", "enabled_providers",
+    "disabled_providers", "mcp", "permission", "tools", "instructions", "plugin", "skills",
+    "references", "reference", "formatter", "lsp", "snapshot", "share", "autoshare", "autoupdate",
+    "watcher", "attachment", "tool_output", "compaction", "enterprise", "layout", "experimental",
+    "theme", "keybinds", "tui", "steps", "serial_tools",
+];
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    pub model: Option<String>,
+    pub default_agent: Option<String>,
+    pub shell: Option<String>,
+    pub agent: BTreeMap<String, AgentSettings>,
+    pub provider: BTreeMap<String, ProviderSettings>,
+    pub permission: Option<PermissionSettings>,
+    pub instructions: Vec<String>,
+    /// Model calls for one prompt before a run must come to its end.
+    pub steps: Option<u32>,
+    /// Calls of one message run one after the other.
+    pub serial_tools: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct AgentSettings {
+    pub model: Option<String>,
+    pub prompt: Option<String>,
+    pub description: Option<String>,
+    pub temperature: Option<f32>,
+    #[serde(alias = "maxSteps")]
+    pub steps: Option<u32>,
+    pub disable: bool,
+    pub permission: Option<PermissionSettings>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ProviderSettings {
+    pub name: Option<String>,
+    /// The package that OpenCode would load tells which wire format is spoken.
+    pub npm: Option<String>,
+    pub api: Option<String>,
+    pub env: Vec<String>,
+    pub options: ProviderOptions,
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ProviderOptions {
+    #[serde(rename = "baseURL")]
+    pub base_url: Option<String>,
+    pub api_key: Option<String>,
+    pub headers: BTreeMap<String, String>,
+    /// Tries after the first while nothing of an answer has come.
+    pub retries: Option<u32>,
+    /// Milliseconds until the first event of an answer.
+    pub header_timeout: Option<u64>,
+    /// Milliseconds between two events.
+    pub chunk_timeout: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ModelSettings {
+    /// The name that is sent, where it differs from the key.
+    pub id: Option<String>,
+    pub limit: Option<ModelLimit>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ModelLimit {
+    pub context: Option<u32>,
+    pub output: Option<u32>,
+}
+
+/// One action for everything, or keys with an action or with patterns, in written order: the order
+/// decides.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of them")]
+pub enum PermissionSettings {
+    All(Action),
+    Keys(Ordered<KeySettings>),
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of patterns with them")]
+pub enum KeySettings {
+    All(Action),
+    Patterns(Ordered<Action>),
+}
+
+/// A map that remembers the order in which its keys were written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+            type Value = Ordered<T>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Ordered(entries))
+            }
+        }
+        deserializer.deserialize_map(Visitor(std::marker::PhantomData))
+    }
+}
+
+impl PermissionSettings {
+    pub fn rules(&self, home: &str) -> Vec<Rule> {
+        match self {
+            Self::All(action) => vec![Rule::new("*", "*", *action, home)],
+            Self::Keys(Ordered(keys)) => keys
+                .iter()
+                .flat_map(|(key, settings)| match settings {
+                    KeySettings::All(action) => vec![Rule::new(key, "*", *action, home)],
+                    KeySettings::Patterns(Ordered(patterns)) => patterns
+                        .iter()
+                        .map(|(pattern, action)| Rule::new(key, pattern, *action, home))
+                        .collect(),
+                })
+                .collect(),
+        }
+    }
+}

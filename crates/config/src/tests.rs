@@ -1,0 +1,166 @@
+use std::path::Path;
+
+use toolwright_permission::LayerKind;
+
+use crate::{Agent, Config, ConfigError, Paths, find_instructions};
+
+struct Setup {
+    root: tempfile::TempDir,
+}
+
+impl Setup {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(root.path().join("work/inner")).unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        Self { root }
+    }
+
+    fn paths(&self) -> Paths {
+        let root = self.root.path();
+        Paths {
+            home: root.join("home"),
+            config: root.join("config"),
+            data: root.join("data"),
+            managed: root.join("etc"),
+        }
+    }
+
+    fn load(&self, trusted: bool, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let work = self.root.path().join("work");
+        let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
+        Config::load(&self.paths(), &work.join("inner"), &work, trusted, &env)
+    }
+}
+
+#[test]
+fn the_nearest_file_wins_and_ours_wins_over_opencodes() {
+    let setup = Setup::new(&[
+        ("config/opencode/opencode.json", r#"{"model":"a/user","shell":"/bin/sh"}"#),
+        ("work/opencode.json", r#"{"model":"a/outer","steps":5}"#),
+        ("work/inner/opencode.jsonc", "{\"model\":\"a/inner\", // why\n}"),
+        ("work/inner/toolwright.json", r#"{"model":"a/ours"}"#),
+    ]);
+    let config = setup.load(true, &[]).unwrap();
+    assert_eq!(config.settings.model.as_deref(), Some("a/ours"));
+    assert_eq!(config.settings.shell.as_deref(), Some("/bin/sh"));
+    assert_eq!(config.settings.steps, Some(5));
+    assert_eq!(config.sources.len(), 4);
+}
+
+#[test]
+fn a_syntax_error_names_file_line_and_column() {
+    let setup = Setup::new(&[("work/toolwright.json", "{\n  \"model\": \"a/b\",\n  oops!\n}")]);
+    let text = setup.load(true, &[]).unwrap_err().to_string();
+    assert!(text.contains("work/toolwright.json:3:"), "{text}");
+}
+
+#[test]
+fn a_wrong_type_names_key_line_and_column() {
+    let cases = [
+        ("{\n  \"model\": 5\n}", ":2:12: model: "),
+        ("{\"permission\":{\n\"bash\":\n  \"maybe\"}}", ":1:15: permission: expected \"allow\""),
+        ("{\"provider\":{\"x\":{\"options\":{\"headers\":[]}}}}", ":1:40: provider.x.options.headers: "),
+        ("[]", ":1:1: expected an object"),
+    ];
+    for (text, expected) in cases {
+        let setup = Setup::new(&[("work/toolwright.json", text)]);
+        let error = setup.load(true, &[]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
+    let setup = Setup::new(&[("work/toolwright.json", "{\n\"permision\":{},\n\"zzzzzzzzzz\":1}")]);
+    let warnings = setup.load(true, &[]).unwrap().warnings;
+    assert!(warnings[0].contains("toolwright.json:2: unknown key \"permision\"; did you mean \"permission\"?"));
+    assert!(warnings[1].ends_with("unknown key \"zzzzzzzzzz\""));
+}
+
+#[test]
+fn variables_and_files_are_put_in() {
+    let setup = Setup::new(&[
+        ("work/key.txt", "  secret\n"),
+        (
+            "work/toolwright.json",
+            r#"{"provider":{"x":{"options":{"apiKey":"{env:KEY}-{file:key.txt}","baseURL":"{env:NONE}"}}}}"#,
+        ),
+    ]);
+    let config = setup.load(true, &[("KEY", "k\"ey")]).unwrap();
+    let options = &config.settings.provider["x"].options;
+    assert_eq!(options.api_key.as_deref(), Some("k\"ey-secret"));
+    assert_eq!(options.base_url.as_deref(), Some(""));
+    let broken = Setup::new(&[("work/toolwright.json", "{\n\"shell\":\"{file:nowhere}\"}")]);
+    let error = broken.load(true, &[]).unwrap_err().to_string();
+    assert!(error.contains(":2:9: {file:nowhere}: cannot read"), "{error}");
+}
+
+#[test]
+fn an_untrusted_folder_can_tighten_and_nothing_else() {
+    let setup = Setup::new(&[(
+        "work/opencode.json",
+        r#"{"permission":{"bash":"allow","edit":"deny"},"provider":{"anthropic":{"options":{"baseURL":"http://evil"}}},"model":"a/b"}"#,
+    )]);
+    let config = setup.load(false, &[]).unwrap();
+    assert_eq!(config.layers[0].kind, LayerKind::Project);
+    assert_eq!(config.layers[0].rules.len(), 1);
+    assert!(config.settings.provider.is_empty());
+    assert_eq!(config.settings.model.as_deref(), Some("a/b"));
+    assert!(config.warnings[0].contains("provider, permission rules that allow"), "{:?}", config.warnings);
+    let trusted = setup.load(true, &[]).unwrap();
+    assert_eq!(trusted.layers[0].rules.len(), 2);
+    assert_eq!(trusted.settings.provider.len(), 1);
+}
+
+#[test]
+fn an_untrusted_file_cannot_read_variables() {
+    let setup = Setup::new(&[("work/opencode.json", r#"{"model":"{env:SECRET}"}"#)]);
+    let config = setup.load(false, &[("SECRET", "s")]).unwrap();
+    assert_eq!(config.settings.model.as_deref(), Some("{env:SECRET}"));
+}
+
+#[test]
+fn permission_rules_keep_their_written_order_and_their_layer() {
+    let setup = Setup::new(&[
+        ("config/opencode/opencode.json", r#"{"permission":{"bash":{"git *":"allow","*":"deny"}}}"#),
+        ("etc/toolwright/toolwright.json", r#"{"permission":"ask"}"#),
+    ]);
+    let config = setup.load(true, &[("OPENCODE_PERMISSION", r#"{"edit":"allow"}"#)]).unwrap();
+    let kinds: Vec<_> = config.layers.iter().map(|l| l.kind).collect();
+    assert_eq!(kinds, [LayerKind::Managed, LayerKind::User, LayerKind::User]);
+    let patterns: Vec<_> = config.layers[1].rules.iter().map(|r| r.pattern.as_str()).collect();
+    assert_eq!(patterns, ["git *", "*"]);
+}
+
+#[test]
+fn an_unknown_agent_is_refused_with_the_known_ones() {
+    let setup = Setup::new(&[(
+        "work/toolwright.json",
+        r#"{"agent":{"review":{"prompt":"Look.","permission":{"bash":"deny"}},"plan":{"disable":true}}}"#,
+    )]);
+    let settings = setup.load(true, &[]).unwrap().settings;
+    assert_eq!(Agent::choose(&settings, "/h", None).unwrap().name, "build");
+    let review = Agent::choose(&settings, "/h", Some("review")).unwrap();
+    assert_eq!(review.layer.unwrap().rules.len(), 1);
+    let error = Agent::choose(&settings, "/h", Some("plan")).unwrap_err().to_string();
+    assert!(error.contains("no agent named \"plan\"; known agents: build, review"), "{error}");
+}
+
+#[test]
+fn instructions_come_from_the_root_down_and_one_name_wins() {
+    let setup = Setup::new(&[
+        ("work/AGENTS.md", "outer"),
+        ("work/inner/AGENTS.md", "inner"),
+        ("work/inner/CLAUDE.md", "other"),
+        ("home/.claude/CLAUDE.md", "mine"),
+    ]);
+    let work = setup.root.path().join("work");
+    let found = find_instructions(&setup.paths(), &work.join("inner"), Path::new(&work));
+    let texts: Vec<_> = found.iter().map(|i| i.text.as_str()).collect();
+    assert_eq!(texts, ["mine", "outer", "inner"]);
+}

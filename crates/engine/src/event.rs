@@ -1,0 +1,100 @@
+//! What faces are told, and what they may answer.
+
+use std::time::Duration;
+
+use toolwright_llm::{Failure, Finish, Usage};
+use toolwright_session::{Outcome, TurnStatus};
+use toolwright_tool::Question;
+
+/// Everything that a face needs to show a turn. By the time an event is sent, what it tells is in
+/// the session's log.
+#[derive(Debug, Clone)]
+pub enum Event {
+    StepStarted,
+    Text {
+        delta: String,
+    },
+    Reasoning {
+        delta: String,
+    },
+    /// A block of text (not its deltas) once it is whole.
+    TextDone {
+        text: String,
+    },
+    ReasoningDone {
+        text: String,
+    },
+    /// The model has begun to write a call; its arguments are still coming.
+    CallAnnounced {
+        name: String,
+    },
+    CallStarted {
+        position: usize,
+        call: String,
+        tool: String,
+        summary: String,
+    },
+    CallProgress {
+        position: usize,
+        text: String,
+    },
+    CallSettled {
+        position: usize,
+        call: String,
+        /// As the model wrote them.
+        arguments: String,
+        outcome: Outcome,
+    },
+    /// Somebody has to decide; see [`crate::Questions::answer`].
+    Question {
+        id: u64,
+        question: Question,
+    },
+    Retrying {
+        attempt: u32,
+        delay: Duration,
+        cause: Failure,
+    },
+    /// Something that a person should know and need not act on.
+    Notice {
+        text: String,
+    },
+    StepEnded {
+        usage: Usage,
+        finish: Finish,
+    },
+    /// The last event of a turn.
+    TurnEnded(TurnEnd),
+}
+
+/// How a turn ended, with what a caller needs to report it truthfully.
+#[derive(Debug, Clone)]
+pub struct TurnEnd {
+    pub status: TurnStatus,
+    /// Why, where it did not end well.
+    pub problem: Option<String>,
+    pub advice: Option<&'static str>,
+    /// The last text of the model.
+    pub answer: String,
+    pub usage: Usage,
+    pub steps: usize,
+    pub denials: Vec<Denial>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Denial {
+    pub tool: String,
+    pub summary: String,
+    /// `rule`, `person` or `nobody`.
+    pub by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    Once,
+    /// Also for everything like it while this session runs.
+    Always,
+    Reject {
+        message: Option<String>,
+    },
+}

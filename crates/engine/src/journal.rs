@@ -1,0 +1,61 @@
+//! Memory and log in step: what is applied has been written first.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use toolwright_session::{Entry, Log, LogError, Session};
+
+/// Where entries are kept.
+pub trait Journal: Send {
+    /// Returns once the entry is in the file.
+    fn append(&mut self, entry: &Entry) -> Result<(), LogError>;
+    /// Returns once everything appended survives a power cut.
+    fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>>;
+}
+
+impl Journal for Log {
+    fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
+        Log::append(self, entry)
+    }
+
+    fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
+        let path = self.path().to_owned();
+        let handle = self.sync_handle();
+        async move {
+            let file = handle?;
+            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            let result = synced.unwrap_or_else(|crash| Err(std::io::Error::other(crash)));
+            result.map_err(|source| LogError::Write { path, source })
+        }
+        .boxed()
+    }
+}
+
+/// A session and its journal. The only way to change the one is through the other.
+pub struct Record {
+    session: Session,
+    journal: Box<dyn Journal>,
+}
+
+impl Record {
+    pub fn new(session: Session, journal: impl Journal + 'static) -> Self {
+        Self { session, journal: Box::new(journal) }
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(crate) fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    pub fn add(&mut self, entry: Entry) -> Result<(), LogError> {
+        self.journal.append(&entry)?;
+        self.session.apply(entry);
+        Ok(())
+    }
+
+    pub(crate) fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
+        self.journal.sync()
+    }
+}

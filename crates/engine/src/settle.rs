@@ -1,0 +1,58 @@
+//! What a turn came to, read off its record.
+
+use toolwright_llm::Usage;
+use toolwright_session::{Ending, Session, StepBlock, TurnStatus};
+
+use crate::agent_loop::Over;
+use crate::event::{Denial, TurnEnd};
+
+pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
+    let denials = denials(session);
+    let mut usage = Usage::default();
+    let mut steps = 0;
+    for step in session.steps_of_turn() {
+        usage += step.usage;
+        steps += 1;
+    }
+    let (problem, advice) = match over {
+        Over::Done | Over::Interrupted => (None, None),
+        Over::Failed(failure) => (Some(failure.to_string()), Some(failure.advice())),
+        Over::Broken(message) => (Some(message.clone()), None),
+        Over::OutOfBudget(what) => (Some(format!("the budget ran out ({what})")), None),
+    };
+    let status = match over.status() {
+        TurnStatus::Done if gave_up_after_denial(session, &denials) => TurnStatus::Denied,
+        status => status,
+    };
+    TurnEnd { status, problem, advice, answer: answer(session), usage, steps, denials }
+}
+
+fn denials(session: &Session) -> Vec<Denial> {
+    let calls = session.steps_of_turn().flat_map(|step| step.calls());
+    let denied = calls.filter_map(|call| call.outcome()).filter(|o| o.ending == Ending::Denied);
+    denied
+        .map(|outcome| Denial {
+            tool: outcome.tool.clone(),
+            summary: outcome.title.clone(),
+            by: outcome.details["denied_by"].as_str().unwrap_or_default().to_owned(),
+        })
+        .collect()
+}
+
+/// Done, but not what was asked: something was denied because nobody could be asked, or the last
+/// thing that the model tried was denied and it stopped there.
+fn gave_up_after_denial(session: &Session, denials: &[Denial]) -> bool {
+    let unasked = denials.iter().any(|d| d.by == "nobody");
+    let last = session.steps_of_turn().filter(|s| s.calls().next().is_some()).last();
+    let was_denied = |o: &toolwright_session::Outcome| o.ending == Ending::Denied;
+    unasked || last.is_some_and(|s| s.calls().filter_map(|c| c.outcome()).any(was_denied))
+}
+
+fn answer(session: &Session) -> String {
+    let Some(step) = session.last_step() else { return String::new() };
+    let texts = step.blocks.iter().filter_map(|block| match block {
+        StepBlock::Text(text) => Some(text.as_str()),
+        StepBlock::Reasoning { .. } | StepBlock::Call(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

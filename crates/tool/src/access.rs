@@ -1,0 +1,176 @@
+//! What a call would touch, as data.
+
+use std::path::{Path, PathBuf};
+
+use toolwright_permission::{Request, is_plain_read_only};
+
+use crate::Workspace;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    Read {
+        path: PathBuf,
+        extent: Extent,
+    },
+    /// A search below a folder; `permission` is the searching tool's own key.
+    Search {
+        permission: &'static str,
+        pattern: String,
+        root: PathBuf,
+    },
+    Write {
+        path: PathBuf,
+        /// What would change, for the person who decides.
+        diff: String,
+    },
+    Execute {
+        command: String,
+        directory: PathBuf,
+    },
+    /// Whatever else rules can be written for: a custom tool's own key and pattern.
+    Custom {
+        permission: String,
+        pattern: String,
+        read_only: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The file, or the folder's own entries.
+    Single,
+    /// Everything below.
+    Tree,
+}
+
+/// A call's declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What the call is about, in one line, before it has run.
+    pub summary: String,
+    pub accesses: Vec<Access>,
+}
+
+impl Plan {
+    pub fn new(summary: impl Into<String>, accesses: Vec<Access>) -> Self {
+        Self { summary: summary.into(), accesses }
+    }
+
+    /// Whether the call may change something.
+    pub fn has_effects(&self) -> bool {
+        self.accesses.iter().any(Access::may_change)
+    }
+
+    pub(crate) fn conflicts_with(&self, earlier: &[Access]) -> bool {
+        self.accesses.iter().any(|a| earlier.iter().any(|b| a.conflicts_with(b)))
+    }
+
+    /// The plan in the words of permission rules, each request once.
+    pub fn requests(&self, workspace: &Workspace) -> Vec<Request> {
+        let mut requests: Vec<Request> = Vec::new();
+        for access in &self.accesses {
+            for request in access.requests(workspace) {
+                if !requests.contains(&request) {
+                    requests.push(request);
+                }
+            }
+        }
+        requests
+    }
+
+    /// The same plan as if it only read: what a failed call may say about its files depends on it.
+    pub(crate) fn as_reads(&self) -> Self {
+        let read = |access: &Access| match access {
+            Access::Write { path, .. } => Access::Read { path: path.clone(), extent: Extent::Single },
+            other => other.clone(),
+        };
+        Self { summary: self.summary.clone(), accesses: self.accesses.iter().map(read).collect() }
+    }
+
+    /// What a person should see before deciding: the diff or the command.
+    pub fn preview(&self) -> Option<String> {
+        let parts = self.accesses.iter().filter_map(|access| match access {
+            Access::Write { diff, .. } if !diff.is_empty() => Some(diff.clone()),
+            Access::Execute { command, .. } => Some(command.clone()),
+            _ => None,
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+impl Access {
+    pub(crate) fn may_change(&self) -> bool {
+        match self {
+            Self::Read { .. } | Self::Search { .. } => false,
+            Self::Write { .. } | Self::Execute { .. } => true,
+            Self::Custom { read_only, .. } => !read_only,
+        }
+    }
+
+    /// Whether two calls with these accesses must keep their order. A shell may read anything, so it
+    /// is ordered against declared writes; two shells run side by side, as people expect of them.
+    fn conflicts_with(&self, other: &Self) -> bool {
+        use Access::{Custom, Execute, Write};
+        match (self, other) {
+            (Write { .. }, Execute { .. }) | (Execute { .. }, Write { .. }) => true,
+            (Write { path, .. }, touched) | (touched, Write { path, .. }) => touched.touches(path),
+            (
+                Custom { permission: a, read_only: false, .. },
+                Custom { permission: b, read_only: false, .. },
+            ) => a == b,
+            _ => false,
+        }
+    }
+
+    fn touches(&self, path: &Path) -> bool {
+        match self {
+            Self::Read { path: own, extent: Extent::Single } => own == path || path.parent() == Some(own),
+            Self::Read { path: own, extent: Extent::Tree } => path.starts_with(own),
+            Self::Search { root, .. } => path.starts_with(root),
+            // A file where the other needs a folder, or the other way round, is a conflict too.
+            Self::Write { path: own, .. } => path.starts_with(own) || own.starts_with(path),
+            Self::Execute { .. } | Self::Custom { .. } => false,
+        }
+    }
+
+    fn requests(&self, workspace: &Workspace) -> Vec<Request> {
+        let request = |permission: &str, pattern: String, always: &str, harmless| Request {
+            permission: permission.to_owned(),
+            pattern,
+            always: always.to_owned(),
+            harmless,
+        };
+        let mut found = Vec::new();
+        let mut outside = |folder: &Path| {
+            if !workspace.contains(folder) {
+                let pattern = format!("{}/*", folder.display());
+                found.push(request("external_directory", pattern.clone(), &pattern, false));
+            }
+        };
+        let own = match self {
+            Self::Read { path, .. } => {
+                outside(if path.is_dir() { path } else { path.parent().unwrap_or(path) });
+                request("read", workspace.relative(path), "*", false)
+            }
+            Self::Search { permission, pattern, root } => {
+                outside(root);
+                request(permission, pattern.clone(), "*", false)
+            }
+            Self::Write { path, .. } => {
+                outside(path.parent().unwrap_or(path));
+                request("edit", workspace.relative(path), "*", false)
+            }
+            Self::Execute { command, directory } => {
+                outside(directory);
+                let harmless = workspace.contains(directory) && is_plain_read_only(command);
+                request("bash", command.clone(), command, harmless)
+            }
+            Self::Custom { permission, pattern, .. } => {
+                request(permission, pattern.clone(), "*", false)
+            }
+        };
+        found.push(own);
+        found
+    }
+}

@@ -1,0 +1,137 @@
+//! Runs the calls of one message: side by side, except where their accesses conflict.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolwright_session::Outcome;
+
+use crate::access::Access;
+use crate::pipeline::{CallRequest, Pipeline, Readable, Ready, Update, not_started};
+
+/// What later calls need to know of an earlier one.
+struct Lane {
+    accesses: Vec<Access>,
+    done: watch::Sender<bool>,
+}
+
+impl Pipeline {
+    /// Runs `calls` and tells about them through `updates`; each gets exactly one
+    /// [`Update::Settled`]. A call that conflicts with an earlier one waits for it and is planned
+    /// again afterwards, because the earlier one may have changed what it looks at.
+    pub async fn run_calls(
+        &self,
+        calls: Vec<CallRequest>,
+        cancel: CancellationToken,
+        updates: mpsc::Sender<Update>,
+    ) {
+        let mut lanes: Vec<Lane> = Vec::with_capacity(calls.len());
+        let mut planned = Vec::with_capacity(calls.len());
+        for call in &calls {
+            let first = self.first_plan(call).await;
+            let accesses = match &first {
+                Ok((_, Ok(ready))) => ready.plan.accesses.clone(),
+                Ok((_, Err(_))) | Err(_) => Vec::new(),
+            };
+            lanes.push(Lane { accesses, done: watch::Sender::new(false) });
+            planned.push(first);
+        }
+        let lanes: Arc<[Lane]> = lanes.into();
+        let mut tasks = JoinSet::new();
+        for (position, first) in planned.into_iter().enumerate() {
+            let task = CallTask {
+                pipeline: self.clone(),
+                position,
+                lanes: Arc::clone(&lanes),
+                cancel: cancel.clone(),
+                updates: updates.clone(),
+            };
+            let name = calls[position].name.clone();
+            tasks.spawn(async move { task.run(&name, first).await });
+        }
+        // The tasks catch what tools do; joining them is all that is left.
+        while tasks.join_next().await.is_some() {}
+    }
+
+    async fn first_plan(
+        &self,
+        call: &CallRequest,
+    ) -> Result<(Readable, Result<Ready, Outcome>), Outcome> {
+        let readable = self.read(call)?;
+        let ready = self.plan(&readable).await;
+        Ok((readable, ready))
+    }
+}
+
+struct CallTask {
+    pipeline: Pipeline,
+    position: usize,
+    lanes: Arc<[Lane]>,
+    cancel: CancellationToken,
+    updates: mpsc::Sender<Update>,
+}
+
+impl CallTask {
+    async fn run(self, name: &str, first: Result<(Readable, Result<Ready, Outcome>), Outcome>) {
+        let outcome = match first {
+            Err(outcome) => outcome,
+            Ok(_) if self.cancel.is_cancelled() => not_started(name),
+            Ok((readable, ready)) => self.proceed(readable, ready).await,
+        };
+        let settled = Update::Settled { position: self.position, outcome };
+        // A receiver that is gone has no use for it; later calls must still not wait for ever.
+        if self.updates.send(settled).await.is_err() {}
+        self.lanes[self.position].done.send_replace(true);
+    }
+
+    async fn proceed(&self, readable: Readable, mut ready: Result<Ready, Outcome>) -> Outcome {
+        loop {
+            let mut waited = false;
+            for earlier in self.blockers(&ready) {
+                let mut done = self.lanes[earlier].done.subscribe();
+                if *done.borrow() {
+                    continue;
+                }
+                waited = true;
+                tokio::select! {
+                    // The sender lives in the lanes that we hold: it cannot be gone.
+                    _ = done.wait_for(|done| *done) => {}
+                    () = self.cancel.cancelled() => return not_started(&tool_of(&ready)),
+                }
+            }
+            if !waited {
+                break;
+            }
+            ready = self.pipeline.plan(&readable).await;
+        }
+        match ready {
+            Ok(ready) => {
+                self.pipeline.perform(self.position, ready, &self.cancel, &self.updates).await
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// The earlier calls that this one has to wait for, done or not.
+    fn blockers(&self, ready: &Result<Ready, Outcome>) -> Vec<usize> {
+        let earlier = 0..self.position;
+        if self.pipeline.serial {
+            return earlier.collect();
+        }
+        match ready {
+            Ok(Ready { plan, run: Ok(_), .. }) => {
+                earlier.filter(|n| plan.conflicts_with(&self.lanes[*n].accesses)).collect()
+            }
+            // It failed on what it saw; an earlier call may be about to change that.
+            _ => earlier.filter(|n| self.lanes[*n].accesses.iter().any(Access::may_change)).collect(),
+        }
+    }
+}
+
+fn tool_of(ready: &Result<Ready, Outcome>) -> String {
+    match ready {
+        Ok(ready) => ready.tool.clone(),
+        Err(outcome) => outcome.tool.clone(),
+    }
+}

@@ -1,0 +1,204 @@
+//! What a tool is: typed for its author, erased for the registry.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolwright_llm::Media;
+
+use crate::access::Plan;
+use crate::fit::Outputs;
+use crate::workspace::{Files, Workspace};
+
+/// A tool. `plan` looks at the arguments and declares what the call would touch; `run` does it.
+///
+/// `plan` may read (to compute a diff) and must change nothing. `run` reaches files only through
+/// [`RunContext::files`], returns soon after `cancel` fires with what it has, and may panic without
+/// harm to anyone else.
+pub trait Tool: Send + Sync + 'static {
+    type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
+    /// What `plan` found out and `run` needs.
+    type Prepared: Send + 'static;
+
+    fn name(&self) -> &str;
+    /// For the model: short, in our own words.
+    fn description(&self) -> &str;
+
+    /// The key that rules for this tool are written with; `edit` covers all that writes files.
+    fn permission(&self) -> &str {
+        self.name()
+    }
+
+    fn plan(
+        &self,
+        arguments: Self::Arguments,
+        context: &PlanContext,
+    ) -> impl Future<Output = Planned<Self::Prepared>> + Send;
+
+    fn run(
+        &self,
+        prepared: Self::Prepared,
+        context: RunContext,
+    ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
+}
+
+/// A plan, and what came of making it. A call that cannot work still says what it looked at, so
+/// that its error is only shown where reading that is allowed.
+pub struct Planned<P> {
+    pub plan: Plan,
+    pub prepared: Result<P, ToolError>,
+}
+
+impl<P> Planned<P> {
+    pub fn ready(plan: Plan, prepared: P) -> Self {
+        Self { plan, prepared: Ok(prepared) }
+    }
+
+    pub fn failed(plan: Plan, error: ToolError) -> Self {
+        Self { plan, prepared: Err(error) }
+    }
+}
+
+/// The two ways in which a tool can fail.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// Something that the model can act on.
+    #[error("{0}")]
+    ForModel(String),
+    /// A fault of ours or of the machine: the turn ends and a person is told.
+    #[error("{0}")]
+    Fatal(String),
+}
+
+impl ToolError {
+    pub fn for_model(text: impl Into<String>) -> Self {
+        Self::ForModel(text.into())
+    }
+}
+
+/// What a call gives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolOutput {
+    /// For the model.
+    pub output: String,
+    /// For people, in one line.
+    pub title: String,
+    /// For people and programs; never sent to the model.
+    pub details: Value,
+    pub attachments: Vec<Media>,
+    /// The output is within the budget already and says where the rest is.
+    pub fitted: bool,
+    /// The tool was stopped; `output` is what it had.
+    pub interrupted: bool,
+}
+
+impl ToolOutput {
+    pub fn text(output: impl Into<String>) -> Self {
+        Self { output: output.into(), ..Self::default() }
+    }
+
+    pub fn titled(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+pub struct PlanContext {
+    pub workspace: Arc<Workspace>,
+}
+
+/// What a running call may use.
+pub struct RunContext {
+    pub workspace: Arc<Workspace>,
+    pub files: Files,
+    pub cancel: CancellationToken,
+    pub progress: Progress,
+    pub outputs: Outputs,
+    /// How long the call may take; the tool ends by itself and keeps what it has.
+    pub deadline: Duration,
+}
+
+/// Tells people how a running call is getting on.
+#[derive(Clone)]
+pub struct Progress {
+    pub(crate) sender: mpsc::Sender<crate::Update>,
+    pub(crate) position: usize,
+}
+
+impl Progress {
+    /// Never waits: an update that finds no room is dropped, the next one says more.
+    pub fn update(&self, text: &str) {
+        let update = crate::Update::Progress { position: self.position, text: text.to_owned() };
+        if self.sender.try_send(update).is_err() {}
+    }
+}
+
+pub(crate) type RunFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+pub(crate) type RunOnce = Box<dyn FnOnce(RunContext) -> RunFuture + Send>;
+
+/// A plan whose types are forgotten.
+pub struct ErasedPlan {
+    pub(crate) plan: Plan,
+    pub(crate) run: Result<RunOnce, ToolError>,
+}
+
+/// A tool whose types are forgotten: what the registry holds.
+pub trait AnyTool: Send + Sync {
+    fn name(&self) -> &str;
+    fn description(&self) -> &str;
+    fn permission(&self) -> &str;
+    fn schema(&self) -> Value;
+    /// Fails with text for the model where validated arguments still do not fit the type.
+    fn plan(
+        self: Arc<Self>,
+        arguments: Value,
+        context: Arc<PlanContext>,
+    ) -> BoxFuture<'static, Result<ErasedPlan, ToolError>>;
+}
+
+impl<T: Tool> AnyTool for T {
+    fn name(&self) -> &str {
+        Tool::name(self)
+    }
+
+    fn description(&self) -> &str {
+        Tool::description(self)
+    }
+
+    fn permission(&self) -> &str {
+        Tool::permission(self)
+    }
+
+    fn schema(&self) -> Value {
+        crate::schema::of::<T::Arguments>()
+    }
+
+    fn plan(
+        self: Arc<Self>,
+        arguments: Value,
+        context: Arc<PlanContext>,
+    ) -> BoxFuture<'static, Result<ErasedPlan, ToolError>> {
+        async move {
+            let arguments: T::Arguments = serde_json::from_value(arguments)
+                .map_err(|e| ToolError::for_model(format!("The arguments do not fit: {e}.")))?;
+            let Planned { plan, prepared } = Tool::plan(self.as_ref(), arguments, &context).await;
+            let run = prepared.map(|prepared| -> RunOnce {
+                Box::new(move |context| async move { self.run(prepared, context).await }.boxed())
+            });
+            Ok(ErasedPlan { plan, run })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,159 @@
+//! Paths, and the only way to files that a running call has.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use crate::access::{Access, Extent, Plan};
+use crate::tool::ToolError;
+
+/// The folder that a session works in.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    directory: PathBuf,
+    /// The repository around it, or the folder itself.
+    worktree: PathBuf,
+}
+
+impl Workspace {
+    /// `directory` must exist.
+    pub fn new(directory: &Path) -> io::Result<Self> {
+        let directory = fs::canonicalize(directory)?;
+        let worktree = directory
+            .ancestors()
+            .find(|folder| folder.join(".git").exists())
+            .unwrap_or(&directory)
+            .to_owned();
+        Ok(Self { directory, worktree })
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn worktree(&self) -> &Path {
+        &self.worktree
+    }
+
+    /// The real path that `path` names, seen from the directory: links are followed as far as it
+    /// exists, so that a link out of the workspace is judged by where it leads.
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        let wanted = normalise(&self.directory.join(path));
+        let mut missing = Vec::new();
+        let mut existing = wanted.as_path();
+        loop {
+            if let Ok(real) = fs::canonicalize(existing) {
+                return missing.iter().rev().fold(real, |path, part| path.join(part));
+            }
+            match (existing.parent(), existing.file_name()) {
+                (Some(parent), Some(name)) => {
+                    missing.push(name);
+                    existing = parent;
+                }
+                _ => return wanted,
+            }
+        }
+    }
+
+    pub fn contains(&self, path: &Path) -> bool {
+        path.starts_with(&self.directory) || path.starts_with(&self.worktree)
+    }
+
+    /// As shown to people and matched by rules: relative to the worktree, absolute outside it.
+    pub fn relative(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.worktree) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => path.display().to_string(),
+        }
+    }
+}
+
+/// Removes `.` and `..` without looking at the disk.
+fn normalise(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+/// The files that a call declared, and no others.
+#[derive(Debug, Clone)]
+pub struct Files {
+    accesses: Vec<Access>,
+}
+
+impl Files {
+    pub(crate) fn declared(plan: &Plan) -> Self {
+        Self { accesses: plan.accesses.clone() }
+    }
+
+    /// Opens a declared file for reading.
+    pub fn open(&self, path: &Path) -> Result<fs::File, ToolError> {
+        self.check_read(path)?;
+        fs::File::open(path).map_err(|e| ToolError::for_model(format!("Cannot open {}: {e}", path.display())))
+    }
+
+    /// Fails unless the plan declared that `path` would be read (or written).
+    pub fn check_read(&self, path: &Path) -> Result<(), ToolError> {
+        let covered = self.accesses.iter().any(|access| match access {
+            Access::Read { path: own, extent: Extent::Single } | Access::Write { path: own, .. } => own == path,
+            Access::Read { path: own, extent: Extent::Tree } | Access::Search { root: own, .. } => {
+                path.starts_with(own)
+            }
+            Access::Execute { .. } | Access::Custom { .. } => false,
+        });
+        if covered { Ok(()) } else { Err(undeclared("read", path)) }
+    }
+
+    /// Replaces a declared file's content in one step: whoever looks sees the old or the new content,
+    /// never a part, and a full disk leaves the old. The mode is kept; parents are made.
+    pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), ToolError> {
+        let declared = |a: &Access| matches!(a, Access::Write { path: own, .. } if own == path);
+        if !self.accesses.iter().any(declared) {
+            return Err(undeclared("write", path));
+        }
+        let failed = |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(folder).map_err(failed)?;
+        // Something may have put a link there since the plan was made and approved.
+        let real = fs::canonicalize(folder).map_err(failed)?;
+        let is_link = fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink());
+        if real != folder || is_link {
+            let text = format!("{} is no longer the file that was approved.", path.display());
+            return Err(ToolError::for_model(text));
+        }
+        let mut beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
+        beside.write_all(content).map_err(failed)?;
+        let mode = match fs::metadata(path) {
+            Ok(existing) => existing.permissions(),
+            Err(_) => new_file_mode(),
+        };
+        beside.as_file().set_permissions(mode).map_err(failed)?;
+        beside.persist(path).map_err(|e| failed(e.error))?;
+        Ok(())
+    }
+}
+
+fn undeclared(what: &str, path: &Path) -> ToolError {
+    ToolError::Fatal(format!("a tool tried to {what} {}, which its plan did not declare", path.display()))
+}
+
+/// What a plain `open` would have given: temporary files are private to their owner.
+fn new_file_mode() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    static UMASK: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
+        // Linux tells it without changing it, unlike the system call.
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+        line.and_then(|l| u32::from_str_radix(l.trim(), 8).ok()).unwrap_or(0o022)
+    });
+    fs::Permissions::from_mode(0o666 & !*UMASK)
+}

@@ -1,0 +1,86 @@
+//! Writes a whole file.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolwright_tool::{Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
+
+use crate::diff::{Change, change};
+
+pub struct Write;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Arguments {
+    /// The file to write: absolute, or relative to the working directory.
+    file_path: String,
+    /// The whole content.
+    content: String,
+}
+
+pub struct Prepared {
+    path: PathBuf,
+    shown: String,
+    content: Vec<u8>,
+    existed: bool,
+    change: Change,
+}
+
+/// The byte-order mark belongs to the file, not to the model's text.
+pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+impl Tool for Write {
+    type Arguments = Arguments;
+    type Prepared = Prepared;
+
+    fn name(&self) -> &str {
+        "write"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("write.md")
+    }
+
+    fn permission(&self) -> &str {
+        "edit"
+    }
+
+    async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
+        let path = context.workspace.resolve(&arguments.file_path);
+        let shown = context.workspace.relative(&path);
+        let declare = |diff: String| {
+            let access = Access::Write { path: path.clone(), diff };
+            Plan::new(format!("write {shown}"), vec![access])
+        };
+        let old = match crate::edit::read_existing(&path) {
+            Ok(old) => old,
+            Err(error) => return Planned::failed(declare(String::new()), error),
+        };
+        let mut content = arguments.content.into_bytes();
+        if old.as_ref().is_some_and(|o| o.starts_with(BOM)) && !content.starts_with(BOM) {
+            content.splice(0..0, BOM.iter().copied());
+        }
+        let change = change(&shown, old.as_deref().unwrap_or_default(), &content);
+        let plan = declare(change.patch.clone());
+        let existed = old.is_some();
+        Planned::ready(plan, Prepared { path, shown, content, existed, change })
+    }
+
+    async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
+        let Prepared { path, shown, content, existed, change } = call;
+        let lines = content.iter().filter(|b| **b == b'\n').count();
+        let bytes = content.len();
+        let target = path.clone();
+        let files = context.files;
+        crate::walk::blocking(move || files.write(&target, &content)).await?;
+        let verb = if existed { "Replaced" } else { "Created" };
+        let details = json!({
+            "filepath": path, "exists": existed, "diff": change.patch,
+            "additions": change.additions, "deletions": change.deletions,
+        });
+        let text = format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
+        Ok(ToolOutput::text(text).titled(shown).with_details(details))
+    }
+}
