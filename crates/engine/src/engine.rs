@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_llm::{Content, Model, Request, ToolChoice, ToolDefinition};
+use toolwright_llm::{Content, Model, Origin, Request, ToolChoice, ToolDefinition};
 use toolwright_session::{Entry, LogError, Session};
 use toolwright_tool::Pipeline;
 
@@ -18,7 +18,7 @@ pub struct EngineOptions {
     /// For a new session; an old one goes on with its own.
     pub system: String,
     pub tools: Vec<ToolDefinition>,
-    pub max_output_tokens: u32,
+    pub max_output_tokens: Option<u32>,
     pub temperature: Option<f32>,
     pub budget: Budget,
     pub clock: Arc<dyn Clock>,
@@ -30,7 +30,7 @@ impl EngineOptions {
             agent: "build".to_owned(),
             system: system.into(),
             tools,
-            max_output_tokens: 32_000,
+            max_output_tokens: None,
             temperature: None,
             budget: Budget::default(),
             clock: Arc::new(SystemClock),
@@ -77,6 +77,10 @@ impl Engine {
             temperature,
         };
         Ok(Self { model, pipeline, record, template, budget, clock, agent })
+    }
+
+    pub fn model(&self) -> &Origin {
+        self.model.origin()
     }
 
     pub fn session(&self) -> &Session {

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use toolwright_session::{Entry, Log, LogError, Session};
 
 /// Where entries are kept.
-pub trait Journal: Send {
+pub trait Journal: Send + Sync {
     /// Returns once the entry is in the file.
     fn append(&mut self, entry: &Entry) -> Result<(), LogError>;
     /// Returns once everything appended survives a power cut.
@@ -27,6 +27,19 @@ impl Journal for Log {
             result.map_err(|source| LogError::Write { path, source })
         }
         .boxed()
+    }
+}
+
+/// Keeps nothing: for conversations that live in memory only.
+pub struct Unrecorded;
+
+impl Journal for Unrecorded {
+    fn append(&mut self, _: &Entry) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
+        std::future::ready(Ok(())).boxed()
     }
 }
 

@@ -16,4 +16,4 @@ pub use context::{Context, system_prompt};
 pub use engine::{Engine, EngineOptions};
 pub use event::{Answer, Denial, Event, TurnEnd};
 pub use gate::{PermissionGate, Questions};
-pub use journal::{Journal, Record};
+pub use journal::{Journal, Record, Unrecorded};

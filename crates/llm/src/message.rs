@@ -15,7 +15,8 @@ pub struct Request {
     pub turns: Vec<Arc<Turn>>,
     pub tools: Arc<[ToolDefinition]>,
     pub tool_choice: ToolChoice,
-    pub max_output_tokens: u32,
+    /// Where the wire needs a number and none is given, one that every current model takes is sent.
+    pub max_output_tokens: Option<u32>,
     pub temperature: Option<f32>,
 }
 

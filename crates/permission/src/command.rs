@@ -32,7 +32,7 @@ fn is_reading_git(arguments: &[&str]) -> bool {
     let Some((subcommand, rest)) = arguments.split_first() else { return false };
     // Git takes any unambiguous beginning of an option: `--outp=x` is `--output=x`.
     let writes =
-        |a: &&str| a.starts_with("--o") || a.starts_with("--ext") || a.starts_with("--textc");
+        |a: &&str| a.starts_with("--ou") || a.starts_with("--ext") || a.starts_with("--textc");
     if rest.iter().any(writes) {
         return false;
     }

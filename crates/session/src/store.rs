@@ -53,10 +53,13 @@ impl Store {
 
     /// The session of this folder that was used last.
     pub fn open_latest(&self, directory: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
-        let newest = session_files(&self.project(directory))
-            .max_by_key(|path| modified(path))
-            .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))?;
-        load(&newest)
+        load(&self.newest(directory)?)
+    }
+
+    /// As [`Self::peek`], the one used last in this folder.
+    pub fn peek_latest(&self, directory: &Path) -> Result<Session, OpenError> {
+        let path = self.newest(directory)?;
+        Ok(fold(&path, Log::peek(&path)?)?)
     }
 
     /// Reads a session that may be in use, without changing it.
@@ -78,10 +81,6 @@ impl Store {
         Ok((log, session))
     }
 
-    pub fn find_path(&self, id: &str) -> Result<PathBuf, OpenError> {
-        self.find(id)
-    }
-
     /// Newest first. With a directory: that project's only.
     pub fn list(&self, directory: Option<&Path>) -> Vec<Summary> {
         let mut found: Vec<Summary> = match directory {
@@ -97,6 +96,12 @@ impl Store {
     /// The folder for a session's large outputs, beside its file. Not made here.
     pub fn outputs(log: &Log) -> PathBuf {
         log.path().with_extension("outputs")
+    }
+
+    fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
+        session_files(&self.project(directory))
+            .max_by_key(|path| modified(path))
+            .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
     fn begin(

@@ -1,1 +1,27 @@
+//! Toolwright as a library: an agent loop that plans, decides, runs and records tool calls.
+//!
+//! [`Agent::builder`] gives an agent with the tools you register (see `examples/weather.rs`);
+//! [`Workbench`] gives the whole coding agent for a folder, with its configuration, rules, tools
+//! and sessions (see `examples/coding_agent.rs`).
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod agent;
+mod choose;
+mod workbench;
+
+pub use agent::{Agent, AgentBuilder, AskError};
+pub use choose::{Chosen, ModelError, Selection, choose_model};
+pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
+
+pub use schemars::JsonSchema;
+pub use serde::Deserialize;
+pub use tokio_util::sync::CancellationToken;
+pub use toolwright_config as config;
+pub use toolwright_engine::{Answer, Budget, Engine, Event, PermissionGate, Questions, TurnEnd};
+pub use toolwright_llm as llm;
+pub use toolwright_permission as permission;
+pub use toolwright_proc::end_everything;
+pub use toolwright_session as session;
+pub use toolwright_tool as tool;
+pub use toolwright_tool::{Registry, Tool, ToolError, ToolOutput, tool_fn};

@@ -117,7 +117,7 @@ pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
     let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
     let body = Body {
         model,
-        max_tokens: request.max_output_tokens,
+        max_tokens: request.max_output_tokens.unwrap_or_else(|| usual_limit(model)),
         stream: true,
         temperature: request.temperature,
         system,
@@ -126,6 +126,12 @@ pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
         messages,
     };
     super::to_bytes(&body)
+}
+
+/// The API wants a number. Current models of the house take this much; others speak the same wire
+/// and may take less.
+fn usual_limit(model: &str) -> u32 {
+    if model.starts_with("claude-") { 32_000 } else { 8_192 }
 }
 
 /// A message without content is refused by the API; leaving it out says the same.

@@ -9,7 +9,9 @@ struct Body<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
-    max_tokens: u32,
+    /// Left to the server unless somebody said a number: what a server takes differs too much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]

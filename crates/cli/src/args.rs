@@ -1,0 +1,169 @@
+//! What users type.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An agent that calls tools: it plans, decides, runs and records each call.
+#[derive(Debug, Parser)]
+#[command(name = "tw", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(after_help = "Start with:  tw run \"What is this project?\"\nTrouble?     tw doctor")]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub shared: Shared,
+}
+
+#[derive(Debug, Args)]
+pub struct Shared {
+    /// Work in this folder instead of the current one
+    #[arg(long, global = true, value_name = "PATH")]
+    pub dir: Option<PathBuf>,
+    /// Trust this folder: its own configuration may do more than tighten rules
+    #[arg(long, global = true)]
+    pub trust: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer one prompt without a terminal interface
+    #[command(after_help = RUN_HELP)]
+    Run(Box<Run>),
+    /// List the sessions of this folder
+    Sessions(Sessions),
+    /// Print a session
+    Show(Show),
+    /// List the tools, or call one through the whole pipeline
+    Tools(Tools),
+    /// Explain what the rules decide
+    Permission(Permission),
+    /// Say what was found on this machine and what to do next
+    Doctor,
+    /// Print a completion script for a shell
+    Completions {
+        shell: clap_complete::Shell,
+    },
+}
+
+const RUN_HELP: &str = "\
+Standard input is appended to the prompt:  git diff | tw run \"Review this\"
+Exit status: 0 done, 1 failed, 2 bad usage or configuration, 3 denied, 4 out of budget, 130 interrupted";
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What to do; several words are joined
+    pub prompt: Vec<String>,
+    /// The model, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "P/M")]
+    pub model: Option<String>,
+    /// The agent that works
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Go on with the session used last in this folder
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub resume: bool,
+    /// Go on with this session
+    #[arg(short, long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Work on a copy of the session (with -c or -s)
+    #[arg(long)]
+    pub fork: bool,
+    /// Attach a file; may be repeated
+    #[arg(short, long = "file", value_name = "PATH")]
+    pub files: Vec<PathBuf>,
+    /// How to print: for people or for programs
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Allow what would be asked; what is denied stays denied
+    #[arg(long, visible_alias = "yolo", alias = "dangerously-skip-permissions")]
+    pub auto: bool,
+    /// End with a summary after this many model calls
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_steps: Option<u32>,
+    /// End with a summary after this many seconds
+    #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+    /// Show the model's reasoning too
+    #[arg(long)]
+    pub thinking: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    #[value(alias = "default")]
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Sessions {
+    /// One JSON array instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Those of all folders
+    #[arg(long)]
+    pub all: bool,
+    /// Only those whose title contains this
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The session, or a beginning of its id; the one used last without it
+    pub id: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Tools {
+    #[command(subcommand)]
+    pub action: Option<ToolsAction>,
+    /// One JSON array instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ToolsAction {
+    /// Run one call: repaired, validated, planned, decided, run and fitted as in a session
+    Call(ToolCall),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 done, 1 tool error, 3 denied")]
+pub struct ToolCall {
+    /// The tool
+    pub name: String,
+    /// Its arguments as a JSON object, or - to read them from standard input
+    pub arguments: String,
+    /// Allow what would be asked
+    #[arg(long, visible_alias = "yolo")]
+    pub auto: bool,
+    /// The agent whose rules apply
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The whole outcome as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Permission {
+    #[command(subcommand)]
+    pub action: PermissionAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PermissionAction {
+    /// Say how a shell command would be decided, and by which rule
+    Check {
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+        /// The agent whose rules apply
+        #[arg(short, long, value_name = "NAME")]
+        agent: Option<String>,
+        command: String,
+    },
+}

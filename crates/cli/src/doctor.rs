@@ -1,0 +1,144 @@
+//! `tw doctor`: what was found, what is missing, what to do next. It only looks.
+
+use std::path::Path;
+
+use toolwright::llm::{PROVIDERS, find_local_servers};
+use toolwright::permission::LayerKind;
+use toolwright::{Selection, Workbench};
+
+use crate::args::Shared;
+use crate::exit::{Exit, Problem};
+use crate::run::directory;
+use crate::terminal::print;
+
+pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
+    let workbench = Workbench::open(&directory(shared), shared.trust)?;
+    let env = |name: &str| std::env::var(name).ok();
+    let mut report = Report::default();
+
+    report.head("Toolwright");
+    report.fact("version", env!("CARGO_PKG_VERSION"));
+    report.fact("folder", &workbench.workspace.directory().display().to_string());
+    let worktree = workbench.workspace.worktree();
+    let git = if worktree.join(".git").exists() { "yes" } else { "no" };
+    report.fact("git repository", git);
+
+    report.head("Configuration");
+    if workbench.config.sources.is_empty() {
+        report.fact("files", "none (all defaults)");
+    }
+    for source in &workbench.config.sources {
+        let kind = match source.kind {
+            LayerKind::Managed => "managed",
+            LayerKind::Project => "project",
+            _ => "user",
+        };
+        report.fact(kind, &source.path.display().to_string());
+    }
+    for warning in &workbench.config.warnings {
+        report.problem(warning);
+    }
+
+    report.head("Models");
+    let mut keys = 0;
+    let mut named = Vec::new();
+    for provider in PROVIDERS.iter().filter(|p| !p.local) {
+        let Some((variable, _)) = provider.key_from(&env) else { continue };
+        if named.contains(&variable) {
+            continue;
+        }
+        named.push(variable);
+        keys += 1;
+        let url = provider.endpoint(&env).base_url;
+        report.fact("key", &format!("{variable} ({}, {url})", provider.name));
+    }
+    if keys == 0 {
+        report.fact("keys", "none in the environment");
+    }
+    let off = env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off");
+    let local = if off { Vec::new() } else { find_local_servers().await };
+    if local.is_empty() {
+        report.fact("local servers", "none (Ollama, LM Studio, llama.cpp, vLLM at their usual ports)");
+    }
+    for server in &local {
+        let models = server.models.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+        report.fact(server.provider.name, &format!("{} ({models})", server.base_url));
+    }
+    let agent = workbench.agent(None).map_err(toolwright::SetupError::from)?;
+    let mut next = "tw run \"What is this project?\"".to_owned();
+    match workbench.choose_model(None, &agent).await {
+        Ok(chosen) => {
+            let why = match &chosen.why {
+                Selection::Asked | Selection::Configured => "configured".to_owned(),
+                Selection::KeyFound(variable) => format!("{variable} is set"),
+                Selection::LocalServer(name) => format!("{name} runs here"),
+                Selection::Demo => "nothing else was found".to_owned(),
+            };
+            report.fact("used", &format!("{} ({why})", chosen.model.origin()));
+            if chosen.why == Selection::Demo {
+                next = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or start a local server"
+                    .to_owned();
+            }
+        }
+        Err(error) => {
+            report.problem(&error.to_string());
+            next = error.to_string();
+        }
+    }
+
+    report.head("Tools");
+    let registry = workbench.registry();
+    report.fact("built in", &registry.names().collect::<Vec<_>>().join(", "));
+    let shell = env("SHELL").unwrap_or_else(|| "not set".to_owned());
+    report.fact("$SHELL", &shell);
+    report.fact("sandbox", "none: writing and commands ask (pass --auto to allow them)");
+
+    report.head("Folders");
+    let data = &workbench.paths.data;
+    match writable(data) {
+        Ok(()) => report.fact("sessions", &workbench.paths.sessions().display().to_string()),
+        Err(error) => {
+            report.problem(&format!("cannot write to {}: {error}; XDG_DATA_HOME moves it", data.display()));
+        }
+    }
+    report.fact("sessions here", &workbench.store().list(Some(workbench.workspace.directory())).len().to_string());
+    if let Err(error) = writable(workbench.workspace.directory()) {
+        report.problem(&format!("this folder cannot be written to: {error}"));
+    }
+
+    let problems = report.problems;
+    report.head("Next");
+    report.text.push_str(&format!("  {next}\n"));
+    print(&report.text);
+    Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
+}
+
+#[derive(Default)]
+struct Report {
+    text: String,
+    problems: usize,
+}
+
+impl Report {
+    fn head(&mut self, title: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        self.text.push_str(&format!("{gap}{title}\n"));
+    }
+
+    fn fact(&mut self, name: &str, value: &str) {
+        self.text.push_str(&format!("  {name:<16} {value}\n"));
+    }
+
+    fn problem(&mut self, text: &str) {
+        self.problems += 1;
+        self.text.push_str(&format!("  ! {text}\n"));
+    }
+}
+
+/// Whether something can be made in `folder`, or in the nearest parent that exists.
+fn writable(folder: &Path) -> std::io::Result<()> {
+    let existing = folder.ancestors().find(|f| f.exists()).unwrap_or(folder);
+    let probe = existing.join(format!(".tw-probe-{}", std::process::id()));
+    std::fs::write(&probe, b"")?;
+    std::fs::remove_file(&probe)
+}

@@ -1,0 +1,71 @@
+//! The `tw` command: arguments and wiring. All agent logic is in the library.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod args;
+mod doctor;
+mod exit;
+mod permission;
+mod run;
+mod sessions;
+mod terminal;
+mod tools;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Arguments, Command};
+use crate::exit::Exit;
+
+fn main() {
+    let status = match Arguments::try_parse() {
+        Ok(arguments) => start(arguments),
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let wanted = !error.use_stderr();
+            if error.print().is_err() {}
+            if wanted { Exit::Done } else { Exit::BadUsage }
+        }
+    };
+    // Not `return`: threads that wait for a terminal's input would hold the process.
+    std::process::exit(status.code());
+}
+
+fn start(arguments: Arguments) -> Exit {
+    // One thread is enough for a person's work, starts fastest, and outlives every child, whose
+    // death signal is tied to it. File work goes to the blocking pool.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("tw: cannot start: {error}");
+            return Exit::Failed;
+        }
+    };
+    let status = runtime.block_on(dispatch(arguments));
+    toolwright::end_everything();
+    status
+}
+
+async fn dispatch(arguments: Arguments) -> Exit {
+    let Arguments { command, shared } = arguments;
+    let result = match command {
+        Some(Command::Run(options)) => run::run(&shared, *options).await,
+        Some(Command::Sessions(options)) => sessions::list(&shared, &options),
+        Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Tools(options)) => tools::tools(&shared, options).await,
+        Some(Command::Permission(options)) => permission::permission(&shared, options),
+        Some(Command::Doctor) => doctor::doctor(&shared).await,
+        Some(Command::Completions { shell }) => {
+            let mut command = Arguments::command();
+            clap_complete::generate(shell, &mut command, "tw", &mut std::io::stdout());
+            Ok(Exit::Done)
+        }
+        None => {
+            if Arguments::command().print_help().is_err() {}
+            Ok(Exit::Done)
+        }
+    };
+    result.unwrap_or_else(|problem| {
+        eprintln!("tw: {}", problem.text);
+        problem.exit
+    })
+}

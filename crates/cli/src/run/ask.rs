@@ -1,0 +1,87 @@
+//! Asks the person at the terminal.
+
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+
+use toolwright::Answer;
+use toolwright::tool::Question;
+
+use crate::terminal::{Style, harmless};
+
+/// Lines of a diff that are shown with the question.
+const PREVIEW_LINES: usize = 60;
+
+pub struct Asker {
+    questions: Arc<toolwright::Questions>,
+}
+
+impl Asker {
+    pub fn new(questions: Arc<toolwright::Questions>) -> Self {
+        Self { questions }
+    }
+
+    /// Shows the question and waits for the answer on a thread of its own: reading a terminal
+    /// cannot be interrupted, and the run must be.
+    pub fn ask(&mut self, id: u64, question: &Question) {
+        let questions = Arc::clone(&self.questions);
+        eprint!("{}", render(question, Style::for_stderr()));
+        if std::io::stderr().flush().is_err() {}
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let answer = match std::io::stdin().lock().read_line(&mut line) {
+                Ok(count) if count > 0 => parse(&line),
+                // The terminal is gone: nobody agreed.
+                _ => Answer::Reject { message: None },
+            };
+            questions.answer(id, answer);
+        });
+    }
+}
+
+fn render(question: &Question, style: Style) -> String {
+    let mut out = format!("\n{} {}\n", style.attention("?"), style.bold(&harmless(&question.summary)));
+    if let Some(preview) = &question.preview {
+        let preview = harmless(preview);
+        let lines: Vec<&str> = preview.lines().collect();
+        let shown = lines.iter().take(PREVIEW_LINES).copied().collect::<Vec<_>>().join("\n");
+        out.push_str(&format!("{}\n", style.diff(&shown)));
+        if lines.len() > PREVIEW_LINES {
+            let more = lines.len() - PREVIEW_LINES;
+            out.push_str(&style.dim(&format!("… {more} more lines\n")));
+        }
+    }
+    let scope: Vec<String> =
+        question.requests.iter().map(|r| format!("{} {}", r.permission, harmless(&r.always))).collect();
+    out.push_str(&format!(
+        "[y] once  [a] always in this session ({})  [n] no  or say why not: ",
+        scope.join(", ")
+    ));
+    out
+}
+
+fn parse(line: &str) -> Answer {
+    match line.trim() {
+        "y" | "Y" | "yes" => Answer::Once,
+        "a" | "A" | "always" => Answer::Always,
+        "n" | "N" | "no" | "" => Answer::Reject { message: None },
+        words => Answer::Reject { message: Some(words.to_owned()) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for (line, answer) in [
+            ("y\n", Answer::Once),
+            ("a\n", Answer::Always),
+            ("\n", Answer::Reject { message: None }),
+            ("n\n", Answer::Reject { message: None }),
+            ("yep, but later\n", Answer::Reject { message: Some("yep, but later".into()) }),
+        ] {
+            assert_eq!(parse(line), answer, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The prompt: arguments, attached files, standard input.
+
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use toolwright::llm::{Content, Media};
+
+use crate::args::Run;
+use crate::exit::Problem;
+
+/// Bytes of standard input or of a file that fit into a prompt.
+const TEXT_CAP_BYTES: usize = 1 << 20;
+
+/// Bytes of an image or document that providers take.
+const MEDIA_CAP_BYTES: usize = 20 << 20;
+
+/// When to say that we wait for standard input.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Empty if there is neither text nor a file.
+pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
+    let mut text = options.prompt.join(" ").trim().to_owned();
+    if !std::io::stdin().is_terminal() {
+        let piped = read_stdin().await?;
+        let piped = piped.trim_end();
+        if !piped.trim().is_empty() {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(piped);
+        }
+    }
+    let mut content = Vec::new();
+    if !text.is_empty() {
+        content.push(Content::text(text));
+    }
+    for path in &options.files {
+        content.push(attach(path)?);
+    }
+    Ok(content)
+}
+
+async fn read_stdin() -> Result<String, Problem> {
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        let cap = TEXT_CAP_BYTES as u64 + 1;
+        std::io::stdin().lock().take(cap).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    tokio::pin!(reading);
+    let read = tokio::select! {
+        read = &mut reading => read,
+        () = tokio::time::sleep(PATIENCE) => {
+            eprintln!("tw: waiting for standard input to end (use < /dev/null if there is none)");
+            reading.await
+        }
+    };
+    let bytes = match read {
+        Ok(Ok(bytes)) => bytes,
+        // A closed descriptor is an empty one.
+        Ok(Err(_)) => Vec::new(),
+        Err(crash) => return Err(Problem::failed(format!("cannot read standard input: {crash}"))),
+    };
+    if bytes.len() > TEXT_CAP_BYTES {
+        let limit = TEXT_CAP_BYTES >> 10;
+        return Err(Problem::usage(format!(
+            "standard input has more than {limit} KiB; save it to a file and name the file in the prompt"
+        )));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn attach(path: &Path) -> Result<Content, Problem> {
+    let shown = path.display();
+    let failed = |e| Problem::usage(format!("cannot attach {shown}: {e}"));
+    let data = std::fs::metadata(path).map_err(failed)?;
+    if !data.is_file() {
+        return Err(Problem::usage(format!("cannot attach {shown}: it is not a file")));
+    }
+    let bytes = std::fs::read(path).map_err(failed)?;
+    let mime = match bytes.as_slice() {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
+        _ => None,
+    };
+    let cap = if mime.is_some() { MEDIA_CAP_BYTES } else { TEXT_CAP_BYTES };
+    if bytes.len() > cap {
+        let limit = cap >> 10;
+        return Err(Problem::usage(format!(
+            "cannot attach {shown}: it has more than {limit} KiB; name it in the prompt instead"
+        )));
+    }
+    match mime {
+        Some(mime) => {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
+            Ok(Content::Media(Media { mime: mime.into(), base64: STANDARD.encode(bytes).into(), name }))
+        }
+        None => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Content::text(format!("<file path=\"{shown}\">\n{text}\n</file>"))),
+            Err(_) => Err(Problem::usage(format!("cannot attach {shown}: it is not text"))),
+        },
+    }
+}

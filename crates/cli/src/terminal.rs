@@ -1,0 +1,83 @@
+//! The little that is needed to look right on a terminal and plain elsewhere.
+
+use std::io::{IsTerminal, Write};
+
+/// Escape sequences for one stream, or nothing where they would be noise.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    colour: bool,
+}
+
+impl Style {
+    /// For standard error, where everything but the answer goes.
+    pub fn for_stderr() -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+            || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+        Self { colour: !plain && std::io::stderr().is_terminal() }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    pub fn attention(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// A diff with its added and removed lines coloured.
+    pub fn diff(self, patch: &str) -> String {
+        let line = |line: &str| match line.as_bytes().first() {
+            Some(b'+') => self.good(line),
+            Some(b'-') => self.bad(line),
+            Some(b'@') => self.dim(line),
+            _ => line.to_owned(),
+        };
+        patch.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Text from a model or a tool must not move the cursor or set the title of somebody's terminal.
+pub fn harmless(text: &str) -> String {
+    let keep = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
+        text.replace("\r\n", "\n").chars().map(keep).collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// The first line, short enough for one row.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let text = harmless(text);
+    let line = text.trim().lines().next().unwrap_or_default();
+    let cut = line.chars().count() > limit || text.trim().lines().nth(1).is_some();
+    let mut short: String = line.chars().take(limit).collect();
+    if cut {
+        short.push('…');
+    }
+    short
+}
+
+/// Prints to standard output; a reader that went away ends the command quietly.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(1);
+    }
+}

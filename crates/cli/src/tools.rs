@@ -1,0 +1,125 @@
+//! `tw tools`: the tools, and one call through the whole pipeline.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use toolwright::session::{Ending, Outcome};
+use toolwright::tool::{CallRequest, Update};
+use toolwright::{CancellationToken, PermissionGate, Workbench};
+
+use crate::args::{Shared, ToolCall, Tools, ToolsAction};
+use crate::exit::{Exit, Problem};
+use crate::run::directory;
+use crate::terminal::{harmless, print};
+
+pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
+    let workbench = Workbench::open(&directory(shared), shared.trust)?;
+    match options.action {
+        Some(ToolsAction::Call(call)) => run_one(&workbench, call).await,
+        None => {
+            list(&workbench, options.json);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn list(workbench: &Workbench, as_json: bool) {
+    let definitions = workbench.registry().definitions(|_| true);
+    if as_json {
+        let all: Vec<Value> = definitions
+            .iter()
+            .map(|d| json!({ "name": d.name, "description": d.description, "parameters": d.parameters }))
+            .collect();
+        print(&format!("{}\n", Value::Array(all)));
+        return;
+    }
+    let mut out = String::new();
+    for definition in &definitions {
+        out.push_str(&format!("{}\n", definition.name));
+        for line in definition.description.lines() {
+            out.push_str(&format!("    {line}\n"));
+        }
+        let properties = definition.parameters["properties"].as_object();
+        let required = definition.parameters["required"].as_array();
+        for (name, schema) in properties.into_iter().flatten() {
+            let kind = schema["type"].as_str().unwrap_or("any");
+            let is_required = required.is_some_and(|r| r.iter().any(|k| k == name.as_str()));
+            let optional = if is_required { "" } else { ", optional" };
+            let about = schema["description"].as_str().unwrap_or_default();
+            out.push_str(&format!("    · {name} ({kind}{optional}): {about}\n"));
+        }
+        out.push('\n');
+    }
+    print(&out);
+}
+
+async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem> {
+    let arguments = if call.arguments == "-" {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().read_to_string(&mut text);
+        read.map_err(|e| Problem::usage(format!("cannot read the arguments: {e}")))?;
+        text
+    } else {
+        call.arguments
+    };
+    let agent = workbench.agent(call.agent.as_deref()).map_err(toolwright::SetupError::from)?;
+    let policy = workbench.policy(&agent, call.auto);
+    let gate = Arc::new(PermissionGate::new(policy, None));
+    let pipeline = workbench.pipeline(gate, workbench.paths.data.join("outputs"));
+    let request = CallRequest { name: call.name, arguments, cut: false };
+    let (sender, mut updates) = mpsc::channel(16);
+    let cancel = CancellationToken::new();
+    let running = pipeline.run_calls(vec![request], cancel.clone(), sender);
+    let watching = async {
+        let mut settled = None;
+        while let Some(update) = updates.recv().await {
+            match update {
+                // Nothing is recorded here, so nothing has to be on disk first.
+                Update::Starting { go, .. } => if go.send(()).is_err() {},
+                Update::Settled { outcome, .. } => settled = Some(outcome),
+                Update::Fatal { message } => eprintln!("tw: {message}"),
+                Update::Progress { .. } => {}
+            }
+        }
+        settled
+    };
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    let work = async { tokio::join!(running, watching) };
+    tokio::pin!(work);
+    let settled = loop {
+        tokio::select! {
+            ((), settled) = &mut work => break settled,
+            _ = &mut interrupted, if !cancel.is_cancelled() => cancel.cancel(),
+        }
+    };
+    let Some(outcome) = settled else {
+        return Err(Problem::failed("the call gave no outcome"));
+    };
+    show(&outcome, call.json);
+    Ok(match outcome.ending {
+        Ending::Completed => Exit::Done,
+        Ending::Failed => Exit::Failed,
+        Ending::Denied => Exit::Denied,
+        Ending::Skipped | Ending::Interrupted => Exit::Interrupted,
+    })
+}
+
+fn show(outcome: &Outcome, as_json: bool) {
+    if as_json {
+        let attachments: Vec<Value> =
+            outcome.attachments.iter().map(|a| json!({ "mime": a.mime, "name": a.name })).collect();
+        let object = json!({
+            "ending": outcome.ending, "tool": outcome.tool, "title": outcome.title,
+            "output": outcome.output, "details": outcome.details, "attachments": attachments,
+            "duration_ms": outcome.duration_ms,
+        });
+        print(&format!("{object}\n"));
+    } else {
+        let text = outcome.output.trim_end();
+        let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { harmless(text) } else { text.to_owned() };
+        print(&format!("{text}\n"));
+    }
+}

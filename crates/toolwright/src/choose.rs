@@ -1,0 +1,172 @@
+//! Which model answers: what was asked for, else what the configuration says, else what there is a
+//! key for, else a server on this machine, else the demo.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolwright_config::{ProviderSettings, Settings};
+use toolwright_llm::wire::Wire;
+use toolwright_llm::{
+    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Retry,
+    find_local_servers, provider,
+};
+
+/// A model, and why it is this one.
+pub struct Chosen {
+    pub model: Arc<dyn Model>,
+    pub why: Selection,
+    pub max_output_tokens: Option<u32>,
+    /// Where requests go; nothing for the demo.
+    pub base_url: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    Asked,
+    Configured,
+    /// The variable that holds the key.
+    KeyFound(String),
+    LocalServer(String),
+    Demo,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error("\"{0}\" names no provider; write the model as PROVIDER/MODEL, for example anthropic/{0}")]
+    NoProvider(String),
+    #[error("there is no provider \"{id}\"{}; known: {known}", nearest.as_ref().map_or(String::new(), |n| format!(" (did you mean \"{n}\"?)")))]
+    UnknownProvider { id: String, nearest: Option<String>, known: String },
+    #[error("there is no key for {name}: set {variables} or provider.{id}.options.apiKey in the configuration")]
+    NoKey { id: String, name: String, variables: String },
+    #[error("the provider \"{0}\" has no address: set provider.{0}.options.baseURL in the configuration")]
+    NoAddress(String),
+}
+
+/// Chooses. Looks at the network (loopback only) just when nothing else gives a model.
+pub async fn choose_model(
+    asked: Option<&str>,
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Chosen, ModelError> {
+    if let Some(spec) = asked {
+        return named(spec, settings, env, Selection::Asked);
+    }
+    if let Some(spec) = settings.model.as_deref().filter(|spec| !spec.is_empty()) {
+        return named(spec, settings, env, Selection::Configured);
+    }
+    for row in PROVIDERS {
+        let (Some(model), Some((variable, _))) = (row.default_model, row.key_from(env)) else {
+            continue;
+        };
+        let why = Selection::KeyFound(variable.to_owned());
+        return named(&format!("{}/{model}", row.id), settings, env, why);
+    }
+    let local = if env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off") {
+        Vec::new()
+    } else {
+        find_local_servers().await
+    };
+    if let Some(LocalServer { provider, models, .. }) = local.into_iter().next() {
+        let why = Selection::LocalServer(provider.name.to_owned());
+        let model = models.into_iter().next().unwrap_or_default();
+        return named(&format!("{}/{model}", provider.id), settings, env, why);
+    }
+    Ok(demo(Selection::Demo))
+}
+
+fn demo(why: Selection) -> Chosen {
+    Chosen { model: Arc::new(DemoModel::default()), why, max_output_tokens: None, base_url: None }
+}
+
+fn named(
+    spec: &str,
+    settings: &Settings,
+    env: &dyn Fn(&str) -> Option<String>,
+    why: Selection,
+) -> Result<Chosen, ModelError> {
+    if spec == "demo" || spec == "demo/demo" {
+        return Ok(demo(why));
+    }
+    let Some((id, model)) = spec.split_once('/').filter(|(id, m)| !id.is_empty() && !m.is_empty())
+    else {
+        return Err(ModelError::NoProvider(spec.to_owned()));
+    };
+    let own = settings.provider.get(id);
+    let endpoint = endpoint(id, own, env)?;
+    let about = own.and_then(|o| o.models.get(model));
+    let sent = about.and_then(|m| m.id.as_deref()).unwrap_or(model);
+    let max_output_tokens = about.and_then(|m| m.limit.as_ref()).and_then(|l| l.output);
+    let base_url = Some(endpoint.base_url.clone());
+    let (deadlines, retry) = patience(own);
+    let model = Arc::new(HttpModel::new(endpoint, sent, deadlines, retry));
+    Ok(Chosen { model, why, max_output_tokens, base_url })
+}
+
+fn endpoint(
+    id: &str,
+    own: Option<&ProviderSettings>,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Endpoint, ModelError> {
+    let row = provider(id);
+    let mut endpoint = match (row, own) {
+        (Some(row), _) => row.endpoint(env),
+        (None, Some(_)) => Endpoint {
+            provider: id.to_owned(),
+            wire: Wire::OpenaiChat,
+            base_url: String::new(),
+            key: None,
+            headers: Vec::new(),
+        },
+        (None, None) => return Err(unknown_provider(id)),
+    };
+    let built_in = row.is_some_and(|row| endpoint.base_url == row.base_url);
+    let mut own_address = !built_in;
+    if let Some(own) = own {
+        let given = own.options.base_url.as_deref().or(own.api.as_deref());
+        if let Some(url) = given.filter(|url| !url.is_empty()) {
+            url.clone_into(&mut endpoint.base_url);
+            own_address = true;
+        }
+        match own.npm.as_deref() {
+            Some("@ai-sdk/anthropic") => endpoint.wire = Wire::AnthropicMessages,
+            Some("@ai-sdk/openai-compatible" | "@ai-sdk/openai") => endpoint.wire = Wire::OpenaiChat,
+            _ => {}
+        }
+        let configured = own.options.api_key.clone().filter(|key| !key.is_empty());
+        let from_env = || own.env.iter().find_map(|name| env(name));
+        endpoint.key = configured.or_else(from_env).or(endpoint.key);
+        endpoint.headers = own.options.headers.clone().into_iter().collect();
+    }
+    if endpoint.base_url.is_empty() {
+        return Err(ModelError::NoAddress(id.to_owned()));
+    }
+    // An address of the user's own may need no key; the provider's own does.
+    if let Some(row) = row.filter(|row| !row.local && !own_address)
+        && endpoint.key.is_none()
+    {
+        let variables = row.key_variables.join(" or ");
+        let (id, name) = (id.to_owned(), row.name.to_owned());
+        return Err(ModelError::NoKey { id, name, variables });
+    }
+    Ok(endpoint)
+}
+
+fn patience(own: Option<&ProviderSettings>) -> (Deadlines, Retry) {
+    let mut deadlines = Deadlines::default();
+    let mut retry = Retry::default();
+    if let Some(options) = own.map(|o| &o.options) {
+        let millis = |value: Option<u64>, usual| value.map_or(usual, Duration::from_millis);
+        deadlines.first_event = millis(options.header_timeout, deadlines.first_event);
+        deadlines.between_events = millis(options.chunk_timeout, deadlines.between_events);
+        retry.retries = options.retries.unwrap_or(retry.retries);
+    }
+    (deadlines, retry)
+}
+
+fn unknown_provider(id: &str) -> ModelError {
+    let distance = |known: &str| strsim::damerau_levenshtein(known, id);
+    let nearest = PROVIDERS.iter().map(|p| p.id).min_by_key(|known| distance(known));
+    let nearest = nearest.filter(|known| distance(known) <= 3).map(str::to_owned);
+    let known = PROVIDERS.iter().map(|p| p.id).collect::<Vec<_>>().join(", ");
+    ModelError::UnknownProvider { id: id.to_owned(), nearest, known }
+}

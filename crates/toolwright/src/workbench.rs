@@ -1,0 +1,213 @@
+//! The coding agent for one folder: configuration, rules, tools and sessions, put together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
+use toolwright_engine::{
+    Budget, Context, Engine, EngineOptions, Event, PermissionGate, Questions, Record, system_prompt,
+};
+use toolwright_llm::PROVIDERS;
+use toolwright_permission::{Policy, shipped_defaults};
+use toolwright_session::{Log, LogError, OpenError, Session, Store};
+use toolwright_tool::{Pipeline, PipelineOptions, Registry, Workspace};
+use toolwright_tools::BashOptions;
+
+use crate::choose::{Chosen, ModelError, choose_model};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error("cannot work in {}: {source}", directory.display())]
+    Directory { directory: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Session(#[from] OpenError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// A folder with everything that applies in it.
+pub struct Workbench {
+    pub paths: Paths,
+    pub workspace: Arc<Workspace>,
+    pub config: Config,
+    env: fn(&str) -> Option<String>,
+}
+
+/// Which session a turn belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    New,
+    /// The one used last in this folder.
+    Latest,
+    Id(String),
+}
+
+pub struct DeskOptions {
+    pub model: Option<String>,
+    pub agent: Option<String>,
+    pub session: SessionChoice,
+    /// Work on a copy of the session.
+    pub fork: bool,
+    /// Every *ask* becomes *allow*.
+    pub auto: bool,
+    /// Where questions go; nobody can be asked without it.
+    pub asker: Option<mpsc::Sender<Event>>,
+    pub steps: Option<u32>,
+    pub time: Option<std::time::Duration>,
+}
+
+impl Default for DeskOptions {
+    fn default() -> Self {
+        Self {
+            model: None,
+            agent: None,
+            session: SessionChoice::New,
+            fork: false,
+            auto: false,
+            asker: None,
+            steps: None,
+            time: None,
+        }
+    }
+}
+
+/// A session ready to be worked on.
+pub struct Desk {
+    pub engine: Engine,
+    pub questions: Arc<Questions>,
+    pub agent: Agent,
+    pub chosen: crate::Selection,
+    pub notices: Vec<String>,
+}
+
+impl Workbench {
+    /// Reads what applies in `directory`. `trusted` lets the folder's own configuration do more
+    /// than tighten rules.
+    pub fn open(directory: &Path, trusted: bool) -> Result<Self, SetupError> {
+        let env: fn(&str) -> Option<String> = |name| std::env::var(name).ok();
+        let workspace = Workspace::new(directory).map_err(|source| SetupError::Directory {
+            directory: directory.to_owned(),
+            source,
+        })?;
+        let paths = Paths::from_env(&env);
+        let config =
+            Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
+        Ok(Self { paths, workspace: Arc::new(workspace), config, env })
+    }
+
+    pub fn store(&self) -> Store {
+        Store::new(self.paths.sessions())
+    }
+
+    pub fn agent(&self, name: Option<&str>) -> Result<Agent, AgentError> {
+        Agent::choose(&self.config.settings, &self.paths.home.display().to_string(), name)
+    }
+
+    pub fn policy(&self, agent: &Agent, auto: bool) -> Policy {
+        let mut layers = vec![shipped_defaults()];
+        layers.extend(self.config.layers.iter().cloned());
+        layers.extend(agent.layer.clone());
+        Policy::new(layers).with_auto(auto)
+    }
+
+    /// The built-in tools.
+    pub fn registry(&self) -> Registry {
+        let mut registry = Registry::default();
+        let withheld = PROVIDERS.iter().flat_map(|p| p.key_variables).map(|v| (*v).to_owned());
+        let bash =
+            BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
+        toolwright_tools::register_all(&mut registry, bash);
+        registry
+    }
+
+    pub async fn choose_model(
+        &self,
+        asked: Option<&str>,
+        agent: &Agent,
+    ) -> Result<Chosen, ModelError> {
+        let asked = asked.or(agent.model.as_deref());
+        choose_model(asked, &self.config.settings, &self.env).await
+    }
+
+    /// The pipeline for one session's calls, with `outputs` for what is too large.
+    pub fn pipeline(&self, gate: Arc<PermissionGate>, outputs: PathBuf) -> Pipeline {
+        let mut options = PipelineOptions::new(outputs);
+        options.serial = self.config.settings.serial_tools.unwrap_or(false);
+        Pipeline::new(Arc::new(self.registry()), Arc::clone(&self.workspace), gate, options)
+    }
+
+    /// Opens or makes a session and puts everything on the desk.
+    pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
+        let agent = self.agent(options.agent.as_deref())?;
+        let chosen = self.choose_model(options.model.as_deref(), &agent).await?;
+        let (log, session, notices) = self.open_session(&options.session, options.fork)?;
+        let policy = self.policy(&agent, options.auto);
+        let gate = Arc::new(PermissionGate::new(policy, options.asker));
+        let questions = gate.questions();
+        let pipeline = self.pipeline(Arc::clone(&gate), Store::outputs(&log));
+        let tools = pipeline.registry().definitions(|key| !gate.always_denies(key));
+        let steps = options.steps.or(agent.steps).or(self.config.settings.steps);
+        let usual = Budget::default();
+        let engine_options = EngineOptions {
+            agent: agent.name.clone(),
+            max_output_tokens: chosen.max_output_tokens,
+            temperature: agent.temperature,
+            budget: Budget {
+                steps: steps.map_or(usual.steps, |n| n as usize),
+                time: options.time,
+            },
+            ..EngineOptions::new(self.system(&agent), tools)
+        };
+        let record = Record::new(session, log);
+        let engine = Engine::new(chosen.model, pipeline, record, engine_options)?;
+        Ok(Desk { engine, questions, agent, chosen: chosen.why, notices })
+    }
+
+    fn open_session(
+        &self,
+        choice: &SessionChoice,
+        fork: bool,
+    ) -> Result<(Log, Session, Vec<String>), SetupError> {
+        let store = self.store();
+        let directory = self.workspace.directory();
+        let made_by = env!("CARGO_PKG_VERSION");
+        if fork {
+            let original = match choice {
+                SessionChoice::Id(id) => store.peek(id)?,
+                SessionChoice::New | SessionChoice::Latest => store.peek_latest(directory)?,
+            };
+            let (log, session) = store.fork(&original, made_by)?;
+            return Ok((log, session, Vec::new()));
+        }
+        let (log, session, notices) = match choice {
+            SessionChoice::New => {
+                let (log, session) = store.create(directory, made_by)?;
+                (log, session, Vec::new())
+            }
+            SessionChoice::Latest => store.open_latest(directory)?,
+            SessionChoice::Id(id) => store.open(id)?,
+        };
+        Ok((log, session, notices.iter().map(ToString::to_string).collect()))
+    }
+
+    fn system(&self, agent: &Agent) -> String {
+        let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
+        let found = find_instructions(&self.paths, directory, worktree);
+        let instructions: Vec<_> =
+            found.into_iter().map(|i| (i.path.display().to_string(), i.text)).collect();
+        system_prompt(&Context {
+            directory,
+            worktree,
+            date: &jiff::Zoned::now().date().to_string(),
+            instructions: &instructions,
+            agent_prompt: agent.prompt.as_deref(),
+        })
+    }
+}
