@@ -23,6 +23,21 @@ pub(crate) struct Parsed {
     pub(crate) warnings: Vec<String>,
 }
 
+/// JSON with comments and trailing commas, and nothing looser: a missing comma is more often a slip
+/// than a wish.
+const JSONC: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 /// Without `env` (a file that is not trusted) nothing is substituted: it must not make us read
 /// variables or files for it.
 pub(crate) fn parse(
@@ -35,7 +50,7 @@ pub(crate) fn parse(
         let (line, column) = position(text, offset);
         ConfigError::Invalid { path: path.to_owned(), line, column, message }
     };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default())
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &JSONC)
         .map_err(|e| at(e.range().start, format!("not valid JSON: {}", e.kind())))?;
     let Some(tree) = parsed.value else {
         return Ok(Parsed {

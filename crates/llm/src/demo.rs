@@ -215,7 +215,7 @@ fn report(prompt: &str, seen: &Seen) -> String {
     }
     for log in seen.of("bash") {
         let commits: Vec<_> =
-            log.lines().take(3).filter(|l| !l.is_empty() && !l.starts_with(['<', '('])).collect();
+            log.lines().take(3).filter(|l| !l.is_empty() && !l.starts_with(['<', '(', '['])).collect();
         if !commits.is_empty() && !log.contains("fatal:") {
             out.push_str(&format!("Latest commits: {}.\n", commits.join("; ")));
         }

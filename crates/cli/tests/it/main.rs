@@ -1,0 +1,51 @@
+//! Tests through the seam: the built binary, a scripted model over real HTTP, real files.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod crash;
+mod demo;
+mod loop_basics;
+mod permission;
+mod processes;
+mod sessions;
+mod tools_command;
+
+use serde_json::Value;
+use toolwright_testkit::{Captured, Folder};
+
+fn folder() -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_tw"))
+}
+
+/// Every `tool_use` of an Anthropic request has exactly one result, right behind it.
+fn assert_history_is_valid(request: &Captured) {
+    let messages = request.messages();
+    for (n, message) in messages.iter().enumerate() {
+        let ids = ids(message, "tool_use", "id");
+        if ids.is_empty() {
+            continue;
+        }
+        let next = messages.get(n + 1).expect("a message with the results");
+        assert_eq!(next["role"], "user");
+        assert_eq!(ids, self::ids(next, "tool_result", "tool_use_id"), "{next}");
+    }
+    let uses: usize = messages.iter().map(|m| ids(m, "tool_use", "id").len()).sum();
+    let results: usize = messages.iter().map(|m| ids(m, "tool_result", "tool_use_id").len()).sum();
+    assert_eq!(uses, results);
+}
+
+fn ids(message: &Value, kind: &str, key: &str) -> Vec<String> {
+    let content = message["content"].as_array().cloned().unwrap_or_default();
+    let wanted = content.iter().filter(|part| part["type"] == kind);
+    wanted.map(|part| part[key].as_str().unwrap().to_owned()).collect()
+}
+
+/// The text of all tool results in a request, in order.
+fn results(request: &Captured) -> Vec<String> {
+    let parts = request.messages().iter().flat_map(|m| m["content"].as_array().cloned().unwrap_or_default());
+    parts
+        .filter(|part| part["type"] == "tool_result")
+        .map(|part| part["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}

@@ -1,0 +1,101 @@
+use serde_json::{Value, json};
+use toolwright_testkit::{Answer, ModelServer, Wire};
+
+use crate::{assert_history_is_valid, folder, results};
+
+#[test]
+fn with_nobody_to_ask_an_ask_is_a_deny_and_the_status_says_so() {
+    let server = ModelServer::start([
+        Answer::call("write", json!({"filePath": "a.txt", "content": "x"})),
+        Answer::text("I could not write it."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "-m", "anthropic/m", "write"]).expect(3);
+    assert!(!folder.work().join("a.txt").exists());
+    assert!(run.stderr.contains("denied: write write a.txt") || run.stderr.contains("denied: write"), "{}", run.stderr);
+    assert!(run.stderr.contains("Nobody could be asked"), "{}", run.stderr);
+    let request = server.last_request();
+    assert_history_is_valid(&request);
+    assert!(results(&request)[0].contains("nobody can be asked"));
+}
+
+#[test]
+fn a_rule_denies_allows_and_is_named() {
+    let server = ModelServer::start([
+        Answer::call("bash", json!({"command": "rm -rf keep"})),
+        Answer::call("bash", json!({"command": "touch made"})),
+        Answer::text("ok"),
+    ]);
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":{"*":"allow","rm *":"deny"}}}"#)
+        .file("keep/file", "x")
+        .with_model(&server, Wire::Anthropic);
+    // The denied call was not the last thing tried: the run came to its end by another way.
+    folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
+    assert!(folder.work().join("keep/file").exists());
+    assert!(folder.work().join("made").exists());
+    let denied = &results(&server.last_request())[0];
+    assert!(denied.contains("rm *") && denied.contains("toolwright.json"), "{denied}");
+}
+
+#[test]
+fn a_projects_own_rules_can_tighten_but_not_loosen_until_it_is_trusted() {
+    let write = || Answer::call("write", json!({"filePath": "a.txt", "content": "x"}));
+    let server = ModelServer::start([write(), Answer::text("no"), write(), Answer::text("yes")]);
+    let folder =
+        folder().file("opencode.json", r#"{"permission":{"edit":"allow"}}"#).with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "-m", "anthropic/m", "write"]).expect(3);
+    assert!(run.stderr.contains("not trusted") && run.stderr.contains("--trust"), "{}", run.stderr);
+    folder.tw(&["run", "--trust", "-m", "anthropic/m", "write"]).expect(0);
+    assert_eq!(folder.read("a.txt"), "x");
+}
+
+#[test]
+fn a_tool_that_is_always_denied_is_not_offered() {
+    let server = ModelServer::start([Answer::text("ok")]);
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":"deny","edit":{"*":"deny","a":"allow"}}}"#)
+        .with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-a", "plan", "-m", "anthropic/m", "go"]).expect(0);
+    let tools = server.last_request().body["tools"].as_array().unwrap().clone();
+    let names: Vec<&str> = tools.iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["glob", "grep", "read"]);
+}
+
+#[test]
+fn reading_outside_and_secrets_ask() {
+    let server = ModelServer::start([
+        Answer::call("read", json!({"filePath": ".env"})),
+        Answer::call("read", json!({"filePath": "link"})),
+        Answer::call("read", json!({"filePath": "../outside.txt"})),
+        Answer::call("grep", json!({"pattern": "SECRET"})),
+        Answer::call("edit", json!({"filePath": "../outside.txt", "oldString": "nope", "newString": "x"})),
+        Answer::text("ok"),
+    ]);
+    let folder = folder().file(".env", "SECRET=1").with_model(&server, Wire::Anthropic);
+    std::fs::write(folder.root().join("outside.txt"), "hidden words").unwrap();
+    std::os::unix::fs::symlink(folder.root().join("outside.txt"), folder.work().join("link")).unwrap();
+    folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(3);
+    let results = results(&server.last_request());
+    for denied in &results[..3] {
+        assert!(denied.contains("Permission denied"), "{denied}");
+    }
+    assert!(results[3].contains("No files found") && results[3].contains("secrets"), "{}", results[3]);
+    assert!(results[4].contains("may not be read"), "an error must not tell about the file: {}", results[4]);
+}
+
+#[test]
+fn permission_check_explains_itself() {
+    let folder = folder().user_config(r#"{"permission":{"bash":{"git push*":"deny"}}}"#);
+    let check = |command: &str| -> Value {
+        let run = folder.tw(&["permission", "check", "--json", command]).expect(0);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    assert_eq!(check("git status")["decision"], "allow");
+    assert_eq!(check("make all")["decision"], "ask");
+    let denied = check("git push --force");
+    assert_eq!(denied["decision"], "deny");
+    assert_eq!(denied["rule"]["pattern"], "git push*");
+    assert!(denied["from"].as_str().unwrap().ends_with("toolwright.json"));
+    assert_eq!(denied["accesses"][0]["permission"], "bash");
+}

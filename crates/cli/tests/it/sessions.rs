@@ -1,0 +1,63 @@
+use serde_json::{Value, json};
+use toolwright_testkit::{Answer, ModelServer, Wire};
+
+use crate::{assert_history_is_valid, folder};
+
+#[test]
+fn sessions_are_listed_shown_continued_and_copied() {
+    let server = ModelServer::start([
+        Answer::call("glob", json!({"pattern": "*"})),
+        Answer::text("First answer."),
+        Answer::text("Second answer."),
+        Answer::text("Third answer."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "The first prompt\nwith more lines"]).expect(0);
+    let list: Value = serde_json::from_str(&folder.tw(&["sessions", "--json"]).expect(0).stdout).unwrap();
+    let id = list[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(list[0]["title"], "The first prompt");
+
+    folder.tw(&["run", "-s", &id, "-m", "anthropic/m", "The second prompt"]).expect(0);
+    let request = server.last_request();
+    assert_history_is_valid(&request);
+    assert_eq!(request.messages().len(), 5);
+
+    folder.tw(&["run", "-s", &id, "--fork", "-m", "anthropic/m", "On a copy"]).expect(0);
+    let table = folder.tw(&["sessions"]).expect(0).stdout;
+    assert_eq!(table.lines().count(), 2, "{table}");
+    let shown = folder.tw(&["show", &id]).expect(0).stdout;
+    for part in ["> The first prompt", "✓ glob", "First answer.", "> The second prompt", "Second answer."] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert!(!shown.contains("On a copy"));
+    assert!(folder.tw(&["show"]).expect(0).stdout.contains(&format!("a copy of {id}")));
+    assert_eq!(folder.tw(&["sessions", "--search", "FIRST"]).expect(0).stdout.lines().count(), 2);
+    assert_eq!(folder.tw(&["sessions", "--search", "nothing like it"]).expect(0).stdout, "");
+}
+
+#[test]
+fn the_system_prompt_is_frozen_for_a_session() {
+    let server = ModelServer::start([Answer::text("a"), Answer::text("b")]);
+    let folder = folder().file("AGENTS.md", "Rule one.").with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "one"]).expect(0);
+    folder.write("AGENTS.md", "Rule two.");
+    folder.tw(&["run", "-c", "-m", "anthropic/m", "two"]).expect(0);
+    let systems: Vec<Value> = server.requests().iter().map(|r| r.body["system"].clone()).collect();
+    assert_eq!(systems[0], systems[1]);
+    assert!(systems[0].to_string().contains("Rule one."));
+}
+
+#[test]
+fn ten_processes_with_a_session_each_do_not_get_in_each_others_way() {
+    let server = ModelServer::start((0..20).map(|n| {
+        if n < 10 { Answer::call("bash", json!({"command": "echo hi"})) } else { Answer::text("done") }
+    }));
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let children: Vec<_> =
+        (0..10).map(|_| folder.start(&["run", "--auto", "-m", "anthropic/m", "go"])).collect();
+    for child in children {
+        let run = child.wait();
+        assert!(!run.stderr.contains("in use"), "{}", run.stderr);
+    }
+    assert_eq!(folder.session_files().len(), 10);
+}

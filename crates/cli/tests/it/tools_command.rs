@@ -1,0 +1,46 @@
+use serde_json::{Value, json};
+
+use crate::folder;
+
+#[test]
+fn the_tools_are_listed_with_their_schemas() {
+    let folder = folder();
+    let list: Value = serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "write"]);
+    let edit = &list[1]["parameters"];
+    assert_eq!(edit["required"], json!(["filePath", "oldString", "newString"]));
+    assert_eq!(edit["properties"]["replaceAll"]["type"], "boolean");
+    let text = folder.tw(&["tools"]).expect(0).stdout;
+    assert!(text.contains("· filePath (string)"), "{text}");
+}
+
+#[test]
+fn one_call_goes_through_the_whole_pipeline_with_its_status() {
+    let folder = folder().file("a.txt", "hello\n");
+    let call = |arguments: &[&str]| {
+        let mut all = vec!["tools", "call"];
+        all.extend(arguments);
+        folder.tw(&all)
+    };
+    assert!(call(&["read", r#"{"filePath":"a.txt"}"#]).expect(0).stdout.contains("1: hello"));
+    assert!(call(&["READ", r#"{"filePath":"a.txt",}"#]).expect(0).stdout.contains("Note on your call"));
+    assert!(call(&["read", "{}"]).expect(1).stdout.contains("invalid arguments"));
+    assert!(call(&["nothing", "{}"]).expect(1).stdout.contains("no tool named"));
+    let write = r#"{"filePath":"b.txt","content":"x"}"#;
+    assert!(call(&["write", write]).expect(3).stdout.contains("Permission denied"));
+    let outcome: Value = serde_json::from_str(&call(&["write", write, "--auto", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(outcome["ending"], "completed");
+    assert_eq!(folder.read("b.txt"), "x");
+}
+
+#[test]
+fn arguments_may_come_on_standard_input() {
+    use std::io::Write;
+    let folder = folder();
+    let mut command = folder.command(&["tools", "call", "bash", "-", "--auto"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"command":"echo from stdin"}"#).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "from stdin\n[exit code 0]\n");
+}

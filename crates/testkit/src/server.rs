@@ -1,0 +1,218 @@
+//! A scripted model on loopback: answers requests in the order of its script and keeps them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::answer::{Answer, Reply};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    Anthropic,
+    Chat,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Captured {
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub raw: Vec<u8>,
+    pub body: Value,
+}
+
+impl Captured {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+    }
+
+    pub fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+struct Shared {
+    script: Mutex<std::collections::VecDeque<Answer>>,
+    requests: Mutex<Vec<Captured>>,
+    arrived: Sender<()>,
+    open: Mutex<Vec<TcpStream>>,
+    closing: AtomicBool,
+}
+
+pub struct ModelServer {
+    shared: Arc<Shared>,
+    port: u16,
+    arrivals: Mutex<Receiver<()>>,
+}
+
+impl ModelServer {
+    /// Starts with a script; a request beyond its end gets status 500.
+    pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+        let port = listener.local_addr().expect("its address").port();
+        let (arrived, arrivals) = channel();
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script.into_iter().collect()),
+            requests: Mutex::default(),
+            arrived,
+            open: Mutex::default(),
+            closing: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if accepting.closing.load(Ordering::SeqCst) {
+                    return;
+                }
+                accepting.open.lock().unwrap().push(stream.try_clone().expect("a handle"));
+                let shared = Arc::clone(&accepting);
+                std::thread::spawn(move || serve(&shared, stream));
+            }
+        });
+        Self { shared, port, arrivals: Mutex::new(arrivals) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Adds to the script.
+    pub fn then(&self, answer: impl Into<Answer>) {
+        self.shared.script.lock().unwrap().push_back(answer.into());
+    }
+
+    pub fn requests(&self) -> Vec<Captured> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
+    pub fn last_request(&self) -> Captured {
+        self.requests().pop().expect("a request")
+    }
+
+    /// Waits until one more request has come in.
+    pub fn wait_for_request(&self) {
+        let arrivals = self.arrivals.lock().unwrap();
+        arrivals.recv_timeout(crate::PATIENCE).expect("a request in time");
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        for stream in self.shared.open.lock().unwrap().iter() {
+            if stream.shutdown(Shutdown::Both).is_err() {}
+        }
+        // Wakes the accepting thread so that it sees the flag.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+    }
+}
+
+/// Answers the requests of one connection until either side has enough.
+fn serve(shared: &Shared, mut stream: TcpStream) {
+    let Ok(reading) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(reading);
+    loop {
+        let silent = matches!(shared.script.lock().unwrap().front(), Some(Answer::Silence));
+        if silent {
+            shared.script.lock().unwrap().pop_front();
+            if shared.arrived.send(()).is_err() {}
+            return hold(&mut stream);
+        }
+        let Some(captured) = read_request(&mut reader) else { return };
+        let wire =
+            if captured.path.ends_with("/messages") { Wire::Anthropic } else { Wire::Chat };
+        shared.requests.lock().unwrap().push(captured);
+        if shared.arrived.send(()).is_err() {}
+        let answer = shared.script.lock().unwrap().pop_front();
+        let answer = answer.unwrap_or_else(|| Answer::status(500, "the script is at its end"));
+        if !respond(&mut stream, answer, wire) {
+            return;
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Captured> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    let path = line.split_whitespace().nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(n, _)| n == "content-length");
+    let length = length.and_then(|(_, v)| v.parse().ok()).unwrap_or(0);
+    let mut raw = vec![0; length];
+    reader.read_exact(&mut raw).ok()?;
+    let body = serde_json::from_slice(&raw).unwrap_or(Value::Null);
+    Some(Captured { path, headers, raw, body })
+}
+
+/// Whether the connection may be used again.
+fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
+    let sent = match answer {
+        Answer::Reply(reply) => return send_reply(stream, &reply, wire),
+        Answer::Status { status, headers, body } => {
+            let extra: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {length}\r\n{extra}\r\n");
+            stream.write_all((head + &body).as_bytes())
+        }
+        Answer::Raw(bytes) => {
+            // Without a length: the end of the connection is the end of the body.
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes)).is_err() {}
+            if stream.shutdown(Shutdown::Both).is_err() {}
+            return false;
+        }
+        Answer::Close => {
+            if stream.shutdown(Shutdown::Both).is_err() {}
+            return false;
+        }
+        Answer::Silence => {
+            hold(stream);
+            return false;
+        }
+    };
+    sent.is_ok()
+}
+
+fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let (before, after) = reply.encode(wire);
+    let size = reply.split.unwrap_or(usize::MAX).max(1);
+    let send = |stream: &mut TcpStream, bytes: &[u8]| -> std::io::Result<()> {
+        for piece in bytes.chunks(size.min(bytes.len().max(1))) {
+            stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes())?;
+            stream.write_all(piece)?;
+            stream.write_all(b"\r\n")?;
+            stream.flush()?;
+        }
+        Ok(())
+    };
+    if stream.write_all(head.as_bytes()).and_then(|()| send(stream, &before)).is_err() {
+        return false;
+    }
+    if reply.hold_after_text {
+        hold(stream);
+        return false;
+    }
+    if reply.cut_after_text {
+        if send(stream, b"event: content_block_del").is_err() {}
+        if stream.shutdown(Shutdown::Both).is_err() {}
+        return false;
+    }
+    send(stream, &after).and_then(|()| stream.write_all(b"0\r\n\r\n")).is_ok()
+}
+
+/// Waits until the other side hangs up (or the server is dropped).
+fn hold(stream: &mut TcpStream) {
+    let mut sink = [0; 1024];
+    while stream.read(&mut sink).is_ok_and(|n| n > 0) {}
+}
