@@ -41,9 +41,7 @@ pub enum Command {
     /// Say what was found on this machine and what to do next
     Doctor,
     /// Print a completion script for a shell
-    Completions {
-        shell: clap_complete::Shell,
-    },
+    Completions { shell: clap_complete::Shell },
 }
 
 const RUN_HELP: &str = "\

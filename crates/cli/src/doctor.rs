@@ -58,7 +58,10 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     let off = env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off");
     let local = if off { Vec::new() } else { find_local_servers().await };
     if local.is_empty() {
-        report.fact("local servers", "none (Ollama, LM Studio, llama.cpp, vLLM at their usual ports)");
+        report.fact(
+            "local servers",
+            "none (Ollama, LM Studio, llama.cpp, vLLM at their usual ports)",
+        );
     }
     for server in &local {
         let models = server.models.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
@@ -98,10 +101,16 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     match writable(data) {
         Ok(()) => report.fact("sessions", &workbench.paths.sessions().display().to_string()),
         Err(error) => {
-            report.problem(&format!("cannot write to {}: {error}; XDG_DATA_HOME moves it", data.display()));
+            report.problem(&format!(
+                "cannot write to {}: {error}; XDG_DATA_HOME moves it",
+                data.display()
+            ));
         }
     }
-    report.fact("sessions here", &workbench.store().list(Some(workbench.workspace.directory())).len().to_string());
+    report.fact(
+        "sessions here",
+        &workbench.store().list(Some(workbench.workspace.directory())).len().to_string(),
+    );
     if let Err(error) = writable(workbench.workspace.directory()) {
         report.problem(&format!("this folder cannot be written to: {error}"));
     }

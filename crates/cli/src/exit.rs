@@ -94,9 +94,7 @@ impl From<LogError> for Problem {
                 "Free some space or check its permissions; XDG_DATA_HOME moves where sessions are kept."
             }
             LogError::Read { .. } => "Check its permissions.",
-            LogError::Locked { .. } => {
-                "Wait for the other process, or work on a copy with --fork."
-            }
+            LogError::Locked { .. } => "Wait for the other process, or work on a copy with --fork.",
             LogError::Newer { .. } => "Update tw to go on with it.",
             LogError::NoHeader { .. } => "Move it out of the way to get rid of this message.",
         };

@@ -36,12 +36,14 @@ fn start(arguments: Arguments) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("tw: cannot start: {error}");
+            terminal::note(&format!("tw: cannot start: {error}"));
             return Exit::Failed;
         }
     };
     let status = runtime.block_on(dispatch(arguments));
     toolwright::end_everything();
+    // Reading a huge file cannot be interrupted; the exit must not wait for it.
+    runtime.shutdown_background();
     status
 }
 
@@ -56,7 +58,9 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Doctor) => doctor::doctor(&shared).await,
         Some(Command::Completions { shell }) => {
             let mut command = Arguments::command();
-            clap_complete::generate(shell, &mut command, "tw", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "tw", &mut script);
+            terminal::print(&String::from_utf8_lossy(&script));
             Ok(Exit::Done)
         }
         None => {
@@ -65,7 +69,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         }
     };
     result.unwrap_or_else(|problem| {
-        eprintln!("tw: {}", problem.text);
+        terminal::note(&format!("tw: {}", problem.text));
         problem.exit
     })
 }

@@ -23,8 +23,10 @@ pub fn permission(shared: &Shared, options: Permission) -> Result<Exit, Problem>
         return Err(Problem::failed("the command touches nothing that rules could be about"));
     };
     if json {
-        let accesses: Vec<_> =
-            requests.iter().map(|r| json!({ "permission": r.permission, "pattern": r.pattern })).collect();
+        let accesses: Vec<_> = requests
+            .iter()
+            .map(|r| json!({ "permission": r.permission, "pattern": r.pattern }))
+            .collect();
         let object = json!({
             "decision": judgement.action, "rule": judgement.rule, "from": judgement.from,
             "accesses": accesses, "why": judgement.why,

@@ -10,7 +10,7 @@ use toolwright::session::{Call, Ending, Item, Slot, Step, StepBlock, Summary};
 use crate::args::{Sessions, Shared, Show};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::{harmless, one_line, print};
+use crate::terminal::{harmless, note, one_line, print};
 
 pub fn list(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
@@ -25,8 +25,9 @@ pub fn list(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
         return Ok(Exit::Done);
     }
     if found.is_empty() {
-        let hint = if options.all { "" } else { " in this folder (--all lists those of other folders)" };
-        eprintln!("There are no sessions{hint}.");
+        let hint =
+            if options.all { "" } else { " in this folder (--all lists those of other folders)" };
+        note(&format!("There are no sessions{hint}."));
         return Ok(Exit::Done);
     }
     let mut out = String::new();
@@ -71,7 +72,9 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
     for item in session.items() {
         match item {
             Item::Prompt(prompt) => out.push_str(&format!("\n> {}\n", quoted(&prompt.content))),
-            Item::Note(text) => out.push_str(&format!("\n(note to the model: {})\n", harmless(text))),
+            Item::Note(text) => {
+                out.push_str(&format!("\n(note to the model: {})\n", harmless(text)))
+            }
             Item::Step(step) => out.push_str(&render_step(step)),
         }
     }

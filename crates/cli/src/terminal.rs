@@ -74,6 +74,11 @@ pub fn one_line(text: &str, limit: usize) -> String {
     short
 }
 
+/// A line on standard error. Where nobody reads it, nothing is lost that could be told elsewhere.
+pub fn note(line: &str) {
+    if writeln!(std::io::stderr(), "{line}").is_err() {}
+}
+
 /// Prints to standard output; a reader that went away ends the command quietly.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();

@@ -12,7 +12,7 @@ use toolwright::{CancellationToken, PermissionGate, Workbench};
 use crate::args::{Shared, ToolCall, Tools, ToolsAction};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::{harmless, print};
+use crate::terminal::{harmless, note, print};
 
 pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
@@ -79,7 +79,7 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
                 // Nothing is recorded here, so nothing has to be on disk first.
                 Update::Starting { go, .. } => if go.send(()).is_err() {},
                 Update::Settled { outcome, .. } => settled = Some(outcome),
-                Update::Fatal { message } => eprintln!("tw: {message}"),
+                Update::Fatal { message } => note(&format!("tw: {message}")),
                 Update::Progress { .. } => {}
             }
         }
@@ -119,7 +119,11 @@ fn show(outcome: &Outcome, as_json: bool) {
         print(&format!("{object}\n"));
     } else {
         let text = outcome.output.trim_end();
-        let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { harmless(text) } else { text.to_owned() };
+        let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+            harmless(text)
+        } else {
+            text.to_owned()
+        };
         print(&format!("{text}\n"));
     }
 }

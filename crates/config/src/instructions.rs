@@ -28,7 +28,14 @@ pub fn find_instructions(paths: &Paths, directory: &Path, worktree: &Path) -> Ve
         directory.ancestors().take_while(|folder| folder.starts_with(worktree)).collect();
     folders.reverse();
     let project = NAMES.iter().find_map(|name| {
-        let files: Vec<_> = folders.iter().filter_map(|folder| read(folder.join(name))).collect();
+        let inside = |path: &PathBuf| {
+            // A link out of the repository would show the model a file that nobody decided about.
+            let real = std::fs::canonicalize(path).ok();
+            let root = std::fs::canonicalize(worktree).ok();
+            real.zip(root).is_some_and(|(real, root)| real.starts_with(root))
+        };
+        let paths = folders.iter().map(|folder| folder.join(name)).filter(inside);
+        let files: Vec<_> = paths.filter_map(read).collect();
         (!files.is_empty()).then_some(files)
     });
     found.extend(project.into_iter().flatten());

@@ -15,8 +15,18 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Keys of a project's own file that are honoured before its folder is trusted. None of them can
 /// run something, send something elsewhere or loosen a rule.
 const HARMLESS_KEYS: &[&str] = &[
-    "$schema", "model", "small_model", "default_agent", "permission", "tool_output", "compaction",
-    "username", "theme", "layout", "steps", "serial_tools", "share", "snapshot", "logLevel",
+    "$schema",
+    "permission",
+    "tool_output",
+    "compaction",
+    "username",
+    "theme",
+    "layout",
+    "steps",
+    "serial_tools",
+    "share",
+    "snapshot",
+    "logLevel",
 ];
 
 /// One place that settings came from.

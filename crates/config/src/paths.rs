@@ -22,7 +22,10 @@ impl Paths {
             data: absolute("XDG_DATA_HOME")
                 .unwrap_or_else(|| home.join(".local/share"))
                 .join("toolwright"),
-            managed: absolute("TOOLWRIGHT_MANAGED_DIR").unwrap_or_else(|| PathBuf::from("/etc")),
+            // Movable for tests only: what binds everybody must not be moved by a variable.
+            managed: absolute("TOOLWRIGHT_MANAGED_DIR")
+                .filter(|_| cfg!(debug_assertions))
+                .unwrap_or_else(|| PathBuf::from("/etc")),
             home,
         }
     }

@@ -8,12 +8,47 @@ use toolwright_permission::{Action, Rule};
 
 /// Every key that may stand at the top of a file.
 pub(crate) const KNOWN_KEYS: &[&str] = &[
-    "$schema", "shell", "logLevel", "server", "model", "small_model", "default_agent",
-    "subagent_depth", "username", "agent", "mode", "command", "provider", "enabled_providers",
-    "disabled_providers", "mcp", "permission", "tools", "instructions", "plugin", "skills",
-    "references", "reference", "formatter", "lsp", "snapshot", "share", "autoshare", "autoupdate",
-    "watcher", "attachment", "tool_output", "compaction", "enterprise", "layout", "experimental",
-    "theme", "keybinds", "tui", "steps", "serial_tools",
+    "$schema",
+    "shell",
+    "logLevel",
+    "server",
+    "model",
+    "small_model",
+    "default_agent",
+    "subagent_depth",
+    "username",
+    "agent",
+    "mode",
+    "command",
+    "provider",
+    "enabled_providers",
+    "disabled_providers",
+    "mcp",
+    "permission",
+    "tools",
+    "instructions",
+    "plugin",
+    "skills",
+    "references",
+    "reference",
+    "formatter",
+    "lsp",
+    "snapshot",
+    "share",
+    "autoshare",
+    "autoupdate",
+    "watcher",
+    "attachment",
+    "tool_output",
+    "compaction",
+    "enterprise",
+    "layout",
+    "experimental",
+    "theme",
+    "keybinds",
+    "tui",
+    "steps",
+    "serial_tools",
 ];
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -97,7 +132,10 @@ pub enum PermissionSettings {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of patterns with them")]
+#[serde(
+    untagged,
+    expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of patterns with them"
+)]
 pub enum KeySettings {
     All(Action),
     Patterns(Ordered<Action>),

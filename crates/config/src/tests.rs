@@ -64,7 +64,10 @@ fn a_wrong_type_names_key_line_and_column() {
     let cases = [
         ("{\n  \"model\": 5\n}", ":2:12: model: "),
         ("{\"permission\":{\n\"bash\":\n  \"maybe\"}}", ":1:15: permission: expected \"allow\""),
-        ("{\"provider\":{\"x\":{\"options\":{\"headers\":[]}}}}", ":1:40: provider.x.options.headers: "),
+        (
+            "{\"provider\":{\"x\":{\"options\":{\"headers\":[]}}}}",
+            ":1:40: provider.x.options.headers: ",
+        ),
         ("[]", ":1:1: expected an object"),
     ];
     for (text, expected) in cases {
@@ -78,7 +81,10 @@ fn a_wrong_type_names_key_line_and_column() {
 fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
     let setup = Setup::new(&[("work/toolwright.json", "{\n\"permision\":{},\n\"zzzzzzzzzz\":1}")]);
     let warnings = setup.load(true, &[]).unwrap().warnings;
-    assert!(warnings[0].contains("toolwright.json:2: unknown key \"permision\"; did you mean \"permission\"?"));
+    assert!(
+        warnings[0]
+            .contains("toolwright.json:2: unknown key \"permision\"; did you mean \"permission\"?")
+    );
     assert!(warnings[1].ends_with("unknown key \"zzzzzzzzzz\""));
 }
 
@@ -110,8 +116,12 @@ fn an_untrusted_folder_can_tighten_and_nothing_else() {
     assert_eq!(config.layers[0].kind, LayerKind::Project);
     assert_eq!(config.layers[0].rules.len(), 1);
     assert!(config.settings.provider.is_empty());
-    assert_eq!(config.settings.model.as_deref(), Some("a/b"));
-    assert!(config.warnings[0].contains("provider, permission rules that allow"), "{:?}", config.warnings);
+    assert_eq!(config.settings.model, None, "it could choose whom our keys are used with");
+    assert!(
+        config.warnings[0].contains("provider, model, permission rules that allow"),
+        "{:?}",
+        config.warnings
+    );
     let trusted = setup.load(true, &[]).unwrap();
     assert_eq!(trusted.layers[0].rules.len(), 2);
     assert_eq!(trusted.settings.provider.len(), 1);
@@ -119,15 +129,19 @@ fn an_untrusted_folder_can_tighten_and_nothing_else() {
 
 #[test]
 fn an_untrusted_file_cannot_read_variables() {
-    let setup = Setup::new(&[("work/opencode.json", r#"{"model":"{env:SECRET}"}"#)]);
+    let setup =
+        Setup::new(&[("work/opencode.json", r#"{"username":"{env:SECRET}{file:/etc/hostname}"}"#)]);
     let config = setup.load(false, &[("SECRET", "s")]).unwrap();
-    assert_eq!(config.settings.model.as_deref(), Some("{env:SECRET}"));
+    assert_eq!(config.value["username"], "{env:SECRET}{file:/etc/hostname}");
 }
 
 #[test]
 fn permission_rules_keep_their_written_order_and_their_layer() {
     let setup = Setup::new(&[
-        ("config/opencode/opencode.json", r#"{"permission":{"bash":{"git *":"allow","*":"deny"}}}"#),
+        (
+            "config/opencode/opencode.json",
+            r#"{"permission":{"bash":{"git *":"allow","*":"deny"}}}"#,
+        ),
         ("etc/toolwright/toolwright.json", r#"{"permission":"ask"}"#),
     ]);
     let config = setup.load(true, &[("OPENCODE_PERMISSION", r#"{"edit":"allow"}"#)]).unwrap();
@@ -163,4 +177,13 @@ fn instructions_come_from_the_root_down_and_one_name_wins() {
     let found = find_instructions(&setup.paths(), &work.join("inner"), Path::new(&work));
     let texts: Vec<_> = found.iter().map(|i| i.text.as_str()).collect();
     assert_eq!(texts, ["mine", "outer", "inner"]);
+    // A repository must not lead us to other files of the user's.
+    std::fs::remove_file(work.join("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink(
+        setup.root.path().join("home/.claude/CLAUDE.md"),
+        work.join("AGENTS.md"),
+    )
+    .unwrap();
+    let found = find_instructions(&setup.paths(), &work, Path::new(&work));
+    assert_eq!(found.len(), 1, "{found:?}");
 }

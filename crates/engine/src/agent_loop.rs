@@ -15,7 +15,7 @@ use toolwright_llm::{
     Event as ModelEvent, Failure, FailureKind, Finish, FinishReason, Model, Reply, ReplyBlock,
     ReplyBuilder, Request, ToolChoice,
 };
-use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, TurnStatus};
+use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, TurnStatus};
 use toolwright_tool::{CallRequest, Pipeline, Update};
 
 use crate::event::Event;
@@ -47,6 +47,9 @@ impl Default for Budget {
         Self { steps: 200, time: None }
     }
 }
+
+/// Bytes of one answer. A model that repeats itself for ever must not fill memory and disk.
+const REPLY_CAP_BYTES: usize = 32 << 20;
 
 /// How long the closing summary may take once the time is up.
 const SUMMARY_TIME: Duration = Duration::from_secs(30);
@@ -176,17 +179,20 @@ impl Turn<'_> {
         let Some(reply) = self.listen(request).await? else { return Ok(StepEnd::TimeIsUp) };
         let Reply { blocks, usage, finish } = reply;
         let finish = finish.unwrap_or(Finish { reason: FinishReason::Unknown, raw: String::new() });
-        let parts = reply_parts(blocks);
+        let parts = reply_parts(blocks, self.world.record.session());
         let entry = Entry::Reply { parts: parts.clone(), usage, finish: finish.clone() };
         self.world.record.add(entry)?;
         self.emit_parts(&parts).await;
-        let cut = finish.reason == FinishReason::Length;
+        let reason = finish.reason;
+        let cut = reason == FinishReason::Length;
         self.emit(Event::StepEnded { usage, finish }).await;
 
         let calls = call_requests(&parts, cut);
         if calls.is_empty() {
-            self.remark_on_ending(&parts, cut).await;
-            return Ok(StepEnd::Answered);
+            return match odd_ending(&parts, reason) {
+                None => Ok(StepEnd::Answered),
+                Some(failure) => Err(Over::Failed(failure)),
+            };
         }
         if tool_choice == ToolChoice::None {
             // It was told not to; the slots are answered as not started.
@@ -204,6 +210,7 @@ impl Turn<'_> {
     async fn listen(&mut self, request: Request) -> Result<Option<Reply>, Over> {
         let mut stream = self.world.model.stream(request);
         let mut builder = ReplyBuilder::default();
+        let mut heard = 0;
         loop {
             let event = tokio::select! {
                 biased;
@@ -217,6 +224,14 @@ impl Turn<'_> {
                 return Err(Over::Failed(Failure::new(FailureKind::Truncated, text)));
             };
             builder.apply(&event);
+            heard += size_of_delta(&event);
+            if heard > REPLY_CAP_BYTES {
+                let text = format!("the answer grew beyond {} MiB", REPLY_CAP_BYTES >> 20);
+                let failure = Failure::new(FailureKind::Protocol, text);
+                let usage = builder.build().usage;
+                self.world.record.add(Entry::StepFailed { failure: failure.clone(), usage })?;
+                return Err(Over::Failed(failure));
+            }
             match event {
                 ModelEvent::Text { delta, .. } => self.delta(DeltaKind::Text, delta).await?,
                 ModelEvent::Reasoning { delta, .. } => {
@@ -347,8 +362,7 @@ impl Turn<'_> {
     async fn emit_settled(&self, position: usize, outcome: Outcome) {
         let step = self.world.record.session().last_step();
         let call = step.and_then(|s| s.calls().nth(position));
-        let (id, arguments) =
-            call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();
+        let (id, arguments) = call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();
         self.emit(Event::CallSettled { position, call: id, arguments, outcome }).await;
     }
 
@@ -364,19 +378,6 @@ impl Turn<'_> {
                 ReplyPart::Reasoning { .. } | ReplyPart::Call { .. } => {}
             }
         }
-    }
-
-    /// An answer that ends oddly is shown as it is, with a word about it.
-    async fn remark_on_ending(&self, parts: &[ReplyPart], cut: bool) {
-        let said = |p: &ReplyPart| matches!(p, ReplyPart::Text { text } if !text.trim().is_empty());
-        let text = if cut {
-            "The answer was cut at the model's output limit; ask it to go on."
-        } else if !parts.iter().any(said) {
-            "The model gave an empty answer."
-        } else {
-            return;
-        };
-        self.emit(Event::Notice { text: text.to_owned() }).await;
     }
 
     /// Never outlasts an abort: a face that reads slowly must not hold up the loop.
@@ -404,8 +405,28 @@ impl Turn<'_> {
     }
 }
 
-/// The reply in the record's form, with call ids that are there and differ.
-fn reply_parts(blocks: Vec<ReplyBlock>) -> Vec<ReplyPart> {
+/// What is wrong with an answer that ends a turn, if anything: it is kept and shown, but it is no
+/// success.
+fn odd_ending(parts: &[ReplyPart], reason: FinishReason) -> Option<Failure> {
+    let said = |p: &ReplyPart| matches!(p, ReplyPart::Text { text } if !text.trim().is_empty());
+    let failure = |kind, text: &str| Some(Failure::new(kind, text));
+    match reason {
+        FinishReason::ContentFilter => {
+            failure(FailureKind::Refused, "the provider refused to answer")
+        }
+        FinishReason::Length => {
+            failure(FailureKind::Truncated, "the answer was cut at the model's output limit")
+        }
+        _ if !parts.iter().any(said) => {
+            failure(FailureKind::Truncated, "the model gave an empty answer")
+        }
+        _ => None,
+    }
+}
+
+/// The reply in the record's form, with call ids that are there and differ from all in the session.
+fn reply_parts(blocks: Vec<ReplyBlock>, session: &Session) -> Vec<ReplyPart> {
+    let step = session.step_count();
     let mut seen: Vec<String> = Vec::new();
     let part = |block| match block {
         ReplyBlock::Text(text) => ReplyPart::Text { text },
@@ -413,8 +434,10 @@ fn reply_parts(blocks: Vec<ReplyBlock>) -> Vec<ReplyPart> {
         ReplyBlock::Call { id, name, arguments } => {
             let number = seen.len();
             let id = match id {
-                id if id.is_empty() => format!("call_{number}"),
-                id if seen.contains(&id) => format!("{id}_{number}"),
+                id if id.is_empty() => format!("call_{step}_{number}"),
+                id if seen.contains(&id) || session.has_call(&id) => {
+                    format!("{id}_{step}_{number}")
+                }
                 id => id,
             };
             seen.push(id.clone());
@@ -422,6 +445,15 @@ fn reply_parts(blocks: Vec<ReplyBlock>) -> Vec<ReplyPart> {
         }
     };
     blocks.into_iter().map(part).collect()
+}
+
+fn size_of_delta(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text { delta, .. }
+        | ModelEvent::Reasoning { delta, .. }
+        | ModelEvent::CallArguments { delta, .. } => delta.len(),
+        _ => 0,
+    }
 }
 
 fn call_requests(parts: &[ReplyPart], cut: bool) -> Vec<CallRequest> {

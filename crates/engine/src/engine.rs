@@ -1,6 +1,7 @@
 //! One session at work: takes prompts, runs turns, keeps the record.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,9 @@ use crate::agent_loop::{Budget, Clock, Over, SystemClock, World, run_turn};
 use crate::event::{Event, TurnEnd};
 use crate::journal::Record;
 use crate::settle::turn_end;
+
+/// How long a cancelled turn waits for somebody to take its last event.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 pub struct EngineOptions {
     pub agent: String,
@@ -99,7 +103,7 @@ impl Engine {
         let prompt = Entry::Prompt { content, agent: self.agent.clone(), model };
         match self.record.add(prompt) {
             Ok(()) => self.resume(cancel, events).await,
-            Err(error) => self.end(Over::from(error), events).await,
+            Err(error) => self.end(Over::from(error), cancel, events).await,
         }
     }
 
@@ -120,10 +124,15 @@ impl Engine {
             budget: self.budget,
         })
         .await;
-        self.end(over, events).await
+        self.end(over, cancel, events).await
     }
 
-    async fn end(&mut self, mut over: Over, events: &mpsc::Sender<Event>) -> TurnEnd {
+    async fn end(
+        &mut self,
+        mut over: Over,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) -> TurnEnd {
         if let Err(error) = settle_open_calls(&mut self.record) {
             over = Over::from(error);
         }
@@ -135,7 +144,14 @@ impl Engine {
                 _ => turn_end(self.record.session(), &Over::from(error)),
             };
         }
-        if events.send(Event::TurnEnded(end.clone())).await.is_err() {}
+        let last = Event::TurnEnded(end.clone());
+        tokio::select! {
+            biased;
+            // A listener that is gone has what is returned.
+            _ = events.send(last) => {}
+            // One that does not read while it cancels must not hold us up.
+            () = async { cancel.cancelled().await; tokio::time::sleep(LAST_WORD).await } => {}
+        }
         end
     }
 }

@@ -105,14 +105,16 @@ impl PermissionGate {
             Ok(Answer::Always) => {
                 let mut policy = lock(&self.policy);
                 for Request { permission, always, .. } in &question.requests {
-                    let approval = Approval { permission: permission.clone(), pattern: always.clone() };
+                    let approval =
+                        Approval { permission: permission.clone(), pattern: always.clone() };
                     policy.approve(approval);
                 }
                 Decision::Allow { why: "approved by the user for this session".to_owned() }
             }
             Ok(Answer::Reject { message }) => {
                 let words = message.map_or(String::new(), |m| format!(" The user said: {m}"));
-                let message = format!("The user rejected permission for {}.{words}", question.summary);
+                let message =
+                    format!("The user rejected permission for {}.{words}", question.summary);
                 Decision::Deny { by: DeniedBy::Person, message }
             }
             Err(_) => {
@@ -131,7 +133,10 @@ impl Gate for PermissionGate {
                 Action::Allow => Decision::Allow { why: judgement.why },
                 Action::Deny => Decision::Deny {
                     by: DeniedBy::Rule,
-                    message: format!("Permission denied: {} ({}).", question.summary, judgement.why),
+                    message: format!(
+                        "Permission denied: {} ({}).",
+                        question.summary, judgement.why
+                    ),
                 },
                 Action::Ask => self.ask(question, judgement).await,
             }

@@ -60,7 +60,7 @@ fn answer(request: &Request) -> Vec<Event> {
                 "I am Toolwright's demo model: a fixed script, not a language model. \
                  Let me look at this folder.\n"
                     .to_owned(),
-                tools.offered(&[("glob", json!({ "pattern": "*" }))]),
+                tools.offered(&[("read", json!({ "filePath": "." }))]),
             ),
             1 => {
                 let mut wanted: Vec<_> = describing_files(&seen)
@@ -81,10 +81,10 @@ fn answer(request: &Request) -> Vec<Event> {
     };
     // A folder or an agent that offers nothing to call still gets its report.
     let text = if calls.is_empty() && seen.steps < 3 { report(&prompt, &seen) } else { text };
-    events(&text, seen.steps, calls)
+    events(&text, calls)
 }
 
-fn events(text: &str, step: usize, calls: Vec<(String, Value)>) -> Vec<Event> {
+fn events(text: &str, calls: Vec<(String, Value)>) -> Vec<Event> {
     let mut out: Vec<Event> = text
         .split_inclusive('\n')
         .map(|line| Event::Text { block: 0, delta: line.to_owned() })
@@ -93,7 +93,7 @@ fn events(text: &str, step: usize, calls: Vec<(String, Value)>) -> Vec<Event> {
     let reason = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     for (n, (name, arguments)) in calls.into_iter().enumerate() {
         let block = u32::try_from(n + 1).unwrap_or(u32::MAX);
-        out.push(Event::CallStart { block, id: format!("demo_{step}_{n}"), name });
+        out.push(Event::CallStart { block, id: String::new(), name });
         out.push(Event::CallArguments { block, delta: arguments.to_string() });
         out.push(Event::BlockEnd { block, opaque: None });
     }
@@ -140,18 +140,17 @@ impl Seen {
         self.results.iter().filter(wanted).map(|(_, text, _)| text.as_str())
     }
 
+    /// The entries of the folder, as the first reading listed them.
     fn files(&self) -> impl Iterator<Item = &str> {
-        self.of("glob").flat_map(str::lines).filter(|l| l.starts_with('/'))
+        let listing = self.of("read").find(|text| text.contains("<type>directory</type>"));
+        let entries = listing.and_then(|text| text.split_once("<entries>\n")).map(|(_, rest)| rest);
+        entries.into_iter().flat_map(str::lines).take_while(|line| !line.is_empty())
     }
 }
 
-fn describing_files(seen: &Seen) -> impl Iterator<Item = String> {
+fn describing_files(seen: &Seen) -> impl Iterator<Item = String> + '_ {
     let here: Vec<&str> = seen.files().collect();
-    let found = move |name: &&str| {
-        let end = format!("/{name}");
-        here.iter().find(|path| path.ends_with(&end)).map(|path| (*path).to_owned())
-    };
-    DESCRIBING.iter().filter_map(move |name| found(&name)).take(2).collect::<Vec<_>>().into_iter()
+    DESCRIBING.iter().filter(move |name| here.contains(name)).take(2).map(|name| (*name).to_owned())
 }
 
 /// The prompt's longest word that is likely to name something.
@@ -194,7 +193,7 @@ fn search_word(prompt: &str) -> Option<String> {
 
 fn report(prompt: &str, seen: &Seen) -> String {
     let mut out = String::new();
-    let names: Vec<&str> = seen.files().filter_map(|p| p.rsplit('/').next()).collect();
+    let names: Vec<&str> = seen.files().filter(|name| !name.starts_with('.')).collect();
     let described = seen.of("read").find_map(|text| summary(text));
     match &described {
         Some(summary) => out.push_str(&format!("What I found: {summary}\n\n")),
@@ -214,8 +213,11 @@ fn report(prompt: &str, seen: &Seen) -> String {
         }
     }
     for log in seen.of("bash") {
-        let commits: Vec<_> =
-            log.lines().take(3).filter(|l| !l.is_empty() && !l.starts_with(['<', '(', '['])).collect();
+        let commits: Vec<_> = log
+            .lines()
+            .take(3)
+            .filter(|l| !l.is_empty() && !l.starts_with(['<', '(', '[']))
+            .collect();
         if !commits.is_empty() && !log.contains("fatal:") {
             out.push_str(&format!("Latest commits: {}.\n", commits.join("; ")));
         }

@@ -107,8 +107,8 @@ impl Failure {
         let code = error.get("code");
         let status = code.and_then(serde_json::Value::as_u64).and_then(|n| u16::try_from(n).ok());
         let message = match error {
-            serde_json::Value::String(words) => words.clone(),
-            _ if !text("message").is_empty() => text("message").to_owned(),
+            serde_json::Value::String(words) => excerpt(words),
+            _ if !text("message").is_empty() => excerpt(text("message")),
             other => excerpt(&other.to_string()),
         };
         let kind = match (text("type"), status) {
@@ -177,12 +177,12 @@ fn error_message(body: &str) -> String {
         .flatten()
         .find_map(|v| v.as_str().map(str::to_owned))
     });
-    found.unwrap_or_else(|| excerpt(body))
+    excerpt(found.as_deref().unwrap_or(body))
 }
 
 /// Enough of a foreign text to recognise it by, on one line.
 pub(crate) fn excerpt(text: &str) -> String {
-    const EXCERPT_CHARS: usize = 200;
+    const EXCERPT_CHARS: usize = 500;
     let mut line: String = text
         .trim()
         .chars()

@@ -171,16 +171,19 @@ impl Exchange {
             Ok(Ok(None)) => reading.decoder.finish(),
             Ok(Err(error)) => {
                 let cause = format!("the connection broke mid-answer: {}", root_cause(&error));
-                reading.decoder.break_off(&cause)
+                reading.decoder.break_off(Failure::new(FailureKind::Truncated, cause))
             }
             Err(_) if reading.answered => {
-                vec![Event::Failed(too_slow("go on", &self.shared.url, deadlines.between_events))]
+                let cause = too_slow("go on", &self.shared.url, deadlines.between_events);
+                reading.decoder.break_off(cause)
             }
             Err(_) => {
-                vec![Event::Failed(too_slow("answer", &self.shared.url, deadlines.first_event))]
+                let cause = too_slow("answer", &self.shared.url, deadlines.first_event);
+                reading.decoder.break_off(cause)
             }
         };
-        if !events.is_empty() {
+        // The usage that opens a stream is no answer yet.
+        if events.iter().any(|event| !matches!(event, Event::Usage(_))) {
             reading.deadline = Instant::now() + deadlines.between_events;
         }
         for event in events {

@@ -11,7 +11,7 @@ mod policy;
 mod rule;
 mod wildcard;
 
-pub use command::is_plain_read_only;
+pub use command::{is_plain_read_only, named_by_plain_command, pieces};
 pub use defaults::{holds_secrets, shipped_defaults};
 pub use policy::{Approval, Judgement, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};

@@ -12,6 +12,8 @@ pub struct Request {
     pub permission: String,
     /// What it would be done to: a path, a command, a URL.
     pub pattern: String,
+    /// Another way to write the same thing (a path in full); a rule may be about either.
+    pub also: Option<String>,
     /// The pattern that a person who says "always" agrees to.
     pub always: String,
     /// Known to read only and to stay inside the workspace: the shipped *ask* does not apply.
@@ -34,6 +36,15 @@ pub struct Approval {
     pub pattern: String,
 }
 
+impl Approval {
+    /// A command that holds a star is not a pattern: only a lone star and the content of a folder
+    /// stand for more than they say.
+    fn covers(&self, pattern: &str) -> bool {
+        let is_pattern = self.pattern == "*" || self.pattern.ends_with("/*");
+        if is_pattern { matches(pattern, &self.pattern) } else { pattern == self.pattern }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     layers: Vec<Layer>,
@@ -54,6 +65,15 @@ impl Policy {
         self
     }
 
+    /// Adds to the shipped defaults; every configured layer still has its say.
+    pub fn allow_by_default(&mut self, permission: &str, pattern: &str) {
+        let (permission, pattern) = (permission.to_owned(), pattern.to_owned());
+        let rule = Rule { permission, pattern, action: Action::Allow };
+        if let Some(layer) = self.layers.iter_mut().find(|l| l.kind == LayerKind::Defaults) {
+            layer.rules.push(rule);
+        }
+    }
+
     pub fn approve(&mut self, approval: Approval) {
         self.approvals.push(approval);
     }
@@ -61,10 +81,11 @@ impl Policy {
     /// The last matching rule wins, but a layer whose own verdict is *deny* is not overruled by
     /// those inside it. With no rule at all the answer is *deny*.
     pub fn judge(&self, request: &Request) -> Judgement {
-        let fits = |rule: &&Rule| {
-            matches(&request.permission, &rule.permission)
-                && matches(&request.pattern, &rule.pattern)
+        let about = |rule: &Rule| {
+            matches(&request.pattern, &rule.pattern)
+                || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
+        let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
         let mut verdict: Option<(&Layer, &Rule)> = None;
         for layer in &self.layers {
             if let Some(rule) = layer.rules.iter().rfind(fits) {
@@ -106,8 +127,7 @@ impl Policy {
             return (Action::Allow, "it only reads, inside the workspace".to_owned());
         }
         let agreed = self.approvals.iter().any(|approval| {
-            approval.permission == request.permission
-                && matches(&request.pattern, &approval.pattern)
+            approval.permission == request.permission && approval.covers(&request.pattern)
         });
         if agreed {
             return (Action::Allow, "approved earlier in this session".to_owned());
@@ -133,6 +153,7 @@ mod tests {
         Request {
             permission: permission.to_owned(),
             pattern: pattern.to_owned(),
+            also: None,
             always: pattern.to_owned(),
             harmless: false,
         }
@@ -203,6 +224,22 @@ mod tests {
         assert_eq!(policy.judge(&harmless).action, Action::Ask);
         let other = Request { harmless: true, ..request("bash", "ls") };
         assert_eq!(policy.judge(&other).action, Action::Allow);
+    }
+
+    #[test]
+    fn an_approved_command_is_no_pattern() {
+        let mut policy = Policy::new(vec![shipped_defaults()]);
+        policy.approve(Approval { permission: "bash".into(), pattern: "rm *.log".into() });
+        assert_eq!(policy.judge(&request("bash", "rm *.log")).action, Action::Allow);
+        assert_eq!(policy.judge(&request("bash", "rm -rf / a.log")).action, Action::Ask);
+    }
+
+    #[test]
+    fn a_rule_may_be_about_the_short_or_the_full_path() {
+        let user = layer(LayerKind::User, &[("read", "~/.ssh/*", Action::Deny)]);
+        let policy = Policy::new(vec![shipped_defaults(), user]);
+        let read = Request { also: Some("/home/x/.ssh/id".into()), ..request("read", ".ssh/id") };
+        assert_eq!(policy.judge(&read).action, Action::Deny);
     }
 
     #[test]

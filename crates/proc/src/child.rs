@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::Command;
 
@@ -132,6 +133,21 @@ impl Child {
         self.ended = Some(ended);
         registry::sweep();
         ended
+    }
+
+    /// Whether processes of its group go on after it.
+    pub fn left_something(&self) -> bool {
+        self.ended.is_some() && sys::group_exists(self.group)
+    }
+
+    /// Takes what is still written and drops it. Without a reader, a process left in the background
+    /// would die of its next word. The reading ends with the last writer, at the latest when this
+    /// program ends and ends them all.
+    pub fn keep_reading(&self, mut output: pipe::Receiver) {
+        tokio::spawn(async move {
+            let mut sink = [0; 4096];
+            while output.read(&mut sink).await.is_ok_and(|count| count > 0) {}
+        });
     }
 
     /// Ends the whole group at once.

@@ -43,9 +43,11 @@ pub(crate) fn add(group: i32) {
 
 /// Forgets groups that have no process left, and reaps adopted orphans that have ended.
 pub(crate) fn sweep() {
-    for pid in zombie_children() {
-        // A child that tokio waits for is a group leader in the registry: leave it to tokio.
-        if !groups().contains(&pid) {
+    // Orphans of ours have one of our sessions. A group's leader is waited for by its owner, and
+    // whatever else this program has started is none of our business.
+    let groups_now = groups().clone();
+    for (pid, session) in zombie_children() {
+        if groups_now.contains(&session) && !groups_now.contains(&pid) {
             sys::reap(pid);
         }
     }
@@ -74,8 +76,8 @@ pub fn end_everything() {
     let mut waited = Duration::ZERO;
     while waited < EXIT_GRACE {
         left = descendants();
-        if left.is_empty() {
-            break;
+        if left.is_empty() && !any_group_alive() {
+            return sweep();
         }
         std::thread::sleep(step);
         waited += step;
@@ -83,13 +85,19 @@ pub fn end_everything() {
     // Processes may be forked while we look: go round until none is found.
     for _ in 0..20 {
         left = descendants();
-        if left.is_empty() {
+        if left.is_empty() && !any_group_alive() {
             break;
         }
         signal_all(&left, libc::SIGKILL);
         std::thread::sleep(step);
     }
     sweep();
+}
+
+fn any_group_alive() -> bool {
+    // An ended leader that was not waited for yet keeps its group in the table.
+    sweep();
+    groups().iter().any(|group| state(*group) != Some('Z') && sys::group_exists(*group))
 }
 
 fn signal_all(pids: &[i32], signal: i32) {
@@ -127,9 +135,18 @@ fn children_of(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-fn zombie_children() -> Vec<i32> {
+/// Ended children that nobody has waited for, with their session.
+fn zombie_children() -> Vec<(i32, i32)> {
     let own = std::process::id().cast_signed();
-    children_of(own).into_iter().filter(|pid| state(*pid) == Some('Z')).collect()
+    let ended = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // After the name: state, parent, group, session.
+        let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
+        let is_zombie = fields.next()? == "Z";
+        let session = fields.nth(2)?.parse().ok()?;
+        is_zombie.then_some((pid, session))
+    };
+    children_of(own).into_iter().filter_map(ended).collect()
 }
 
 fn carriers() -> impl Iterator<Item = i32> {

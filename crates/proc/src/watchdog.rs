@@ -28,6 +28,9 @@ static WATCHDOG: OnceLock<Option<Watchdog>> = OnceLock::new();
 /// Groups that the watchdog can hold. More at once are still found by their cookie.
 const GROUPS_CAP: usize = 4096;
 
+/// Descriptors that are closed one by one where the kernel cannot close a range.
+const DESCRIPTORS_CAP: i32 = 65_536;
+
 pub(crate) fn start() {
     WATCHDOG.get_or_init(launch);
 }
@@ -82,7 +85,12 @@ unsafe fn watch(pipe: i32, cookie: &[u8]) -> ! {
         // Whatever else is open must close when our parent closes it: a held pipe would hang a
         // reader. Keep only ours, at 0.
         libc::dup2(pipe, 0);
-        libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
+        if libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32) != 0 {
+            // Kernels before 5.9 do not have it.
+            for descriptor in 1..DESCRIPTORS_CAP {
+                libc::close(descriptor);
+            }
+        }
 
         let mut groups = [0i32; GROUPS_CAP];
         let mut bytes = [0u8; 4];

@@ -1,11 +1,12 @@
 //! Entries folded into the state of a session.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use toolwright_llm::{Content, Origin, Turn, Usage};
 
 use crate::entry::{DeltaKind, Entry, Header, TurnStatus};
-use crate::step::{Ending, Outcome, Slot, Step, StepBlock};
+use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
@@ -30,6 +31,8 @@ pub struct Session {
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
+    call_ids: HashSet<String>,
+    steps: usize,
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
@@ -43,6 +46,8 @@ impl Session {
             usage: Usage::default(),
             ended: None,
             brief: None,
+            call_ids: HashSet::new(),
+            steps: 0,
             frozen: Vec::new(),
             frozen_items: 0,
         }
@@ -89,9 +94,23 @@ impl Session {
         })
     }
 
+    /// Whether an answer of this session uses this call id. Providers want them unique.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.call_ids.contains(id)
+    }
+
+    pub fn step_count(&self) -> usize {
+        self.steps
+    }
+
     /// Whether the newest turn was cut off: something is left to do without a new prompt.
     pub fn is_open(&self) -> bool {
-        !self.items.is_empty() && self.ended.is_none_or(|status| status != TurnStatus::Done)
+        let answered = |step: &Step| step.finish.is_some() && step.calls().next().is_none();
+        match self.items.last() {
+            None => false,
+            Some(Item::Step(step)) => !answered(step),
+            Some(Item::Prompt(_) | Item::Note(_)) => true,
+        }
     }
 
     /// A name for lists: the first line of the first prompt.
@@ -115,11 +134,17 @@ impl Session {
             Entry::Note { text } => self.items.push(Item::Note(text)),
             Entry::StepStarted { model } => {
                 self.ended = None;
+                self.steps += 1;
                 self.items.push(Item::Step(Step::new(model)));
             }
             Entry::Delta { kind, text } => self.apply_delta(kind, &text),
             Entry::Reply { parts, usage, finish } => {
                 self.usage += usage;
+                let ids = parts.iter().filter_map(|part| match part {
+                    ReplyPart::Call { id, .. } => Some(id.clone()),
+                    ReplyPart::Text { .. } | ReplyPart::Reasoning { .. } => None,
+                });
+                self.call_ids.extend(ids);
                 if let Some(step) = self.open_step() {
                     step.set_parts(parts);
                     step.usage = usage;

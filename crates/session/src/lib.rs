@@ -9,6 +9,8 @@
 mod entry;
 mod fold;
 mod log;
+#[cfg(test)]
+mod log_tests;
 mod step;
 mod store;
 

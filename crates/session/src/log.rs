@@ -170,6 +170,11 @@ impl Log {
         self.file.try_clone().map_err(|source| LogError::Write { path: self.path.clone(), source })
     }
 
+    #[cfg(test)]
+    pub(crate) fn break_for_test(&mut self) {
+        self.file = File::open(&self.path).unwrap();
+    }
+
     fn cut_tail(&mut self, tail: &[u8]) -> Result<Notice, LogError> {
         let failed = |source| LogError::Write { path: self.path.clone(), source };
         let kept_in = self.path.with_extension(format!("jsonl.torn-{}", self.length));

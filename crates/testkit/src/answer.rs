@@ -9,7 +9,11 @@ use crate::server::Wire;
 pub enum Answer {
     Reply(Reply),
     /// An HTTP error with its headers.
-    Status { status: u16, headers: Vec<(String, String)>, body: String },
+    Status {
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: String,
+    },
     /// A body of our own, sent as an event stream.
     Raw(Vec<u8>),
     /// Reads the request and closes without a byte.
@@ -131,7 +135,10 @@ impl Reply {
         }
         for (id, name, arguments) in &self.calls {
             let block = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
-            tail.push_str(&event("content_block_start", json!({"index": index, "content_block": block})));
+            tail.push_str(&event(
+                "content_block_start",
+                json!({"index": index, "content_block": block}),
+            ));
             let delta = json!({"type": "input_json_delta", "partial_json": arguments});
             tail.push_str(&event("content_block_delta", json!({"index": index, "delta": delta})));
             tail.push_str(&event("content_block_stop", json!({"index": index})));

@@ -67,7 +67,8 @@ impl Child {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();
+        let status =
+            Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();
         assert!(status.is_ok_and(|s| s.success()), "kill -{name}");
     }
 
@@ -78,7 +79,8 @@ impl Child {
         for reader in self.readers {
             reader.join().expect("its output");
         }
-        let text = |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned();
+        let text =
+            |bytes: &Mutex<Vec<u8>>| String::from_utf8_lossy(&bytes.lock().unwrap()).into_owned();
         Finished { code, stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 }

@@ -15,7 +15,8 @@ pub struct Folder {
 impl Folder {
     /// `binary` is the built `tw`: `env!("CARGO_BIN_EXE_tw")`.
     pub fn new(binary: &str) -> Self {
-        let root = tempfile::Builder::new().prefix("tw-test-").tempdir().expect("a temporary folder");
+        let root =
+            tempfile::Builder::new().prefix("tw-test-").tempdir().expect("a temporary folder");
         for name in ["work", "home", "data"] {
             std::fs::create_dir(root.path().join(name)).expect("a folder");
         }

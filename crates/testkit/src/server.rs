@@ -123,8 +123,7 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
             return hold(&mut stream);
         }
         let Some(captured) = read_request(&mut reader) else { return };
-        let wire =
-            if captured.path.ends_with("/messages") { Wire::Anthropic } else { Wire::Chat };
+        let wire = if captured.path.ends_with("/messages") { Wire::Anthropic } else { Wire::Chat };
         shared.requests.lock().unwrap().push(captured);
         if shared.arrived.send(()).is_err() {}
         let answer = shared.script.lock().unwrap().pop_front();
@@ -161,12 +160,14 @@ fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
         Answer::Status { status, headers, body } => {
             let extra: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
             let length = body.len();
-            let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {length}\r\n{extra}\r\n");
+            let head =
+                format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {length}\r\n{extra}\r\n");
             stream.write_all((head + &body).as_bytes())
         }
         Answer::Raw(bytes) => {
             // Without a length: the end of the connection is the end of the body.
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes)).is_err() {}
             if stream.shutdown(Shutdown::Both).is_err() {}
             return false;
@@ -184,7 +185,8 @@ fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
 }
 
 fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let (before, after) = reply.encode(wire);
     let size = reply.split.unwrap_or(usize::MAX).max(1);
     let send = |stream: &mut TcpStream, bytes: &[u8]| -> std::io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolwright_permission::{Request, is_plain_read_only};
+use toolwright_permission::{Request, named_by_plain_command, pieces};
 
 use crate::Workspace;
 
@@ -81,7 +81,12 @@ impl Plan {
     /// The same plan as if it only read: what a failed call may say about its files depends on it.
     pub(crate) fn as_reads(&self) -> Self {
         let read = |access: &Access| match access {
-            Access::Write { path, .. } => Access::Read { path: path.clone(), extent: Extent::Single },
+            Access::Write { path, .. } => {
+                Access::Read { path: path.clone(), extent: Extent::Single }
+            }
+            Access::Execute { directory, .. } => {
+                Access::Read { path: directory.clone(), extent: Extent::Single }
+            }
             other => other.clone(),
         };
         Self { summary: self.summary.clone(), accesses: self.accesses.iter().map(read).collect() }
@@ -125,7 +130,9 @@ impl Access {
 
     fn touches(&self, path: &Path) -> bool {
         match self {
-            Self::Read { path: own, extent: Extent::Single } => own == path || path.parent() == Some(own),
+            Self::Read { path: own, extent: Extent::Single } => {
+                own == path || path.parent() == Some(own)
+            }
             Self::Read { path: own, extent: Extent::Tree } => path.starts_with(own),
             Self::Search { root, .. } => path.starts_with(root),
             // A file where the other needs a folder, or the other way round, is a conflict too.
@@ -135,42 +142,58 @@ impl Access {
     }
 
     fn requests(&self, workspace: &Workspace) -> Vec<Request> {
-        let request = |permission: &str, pattern: String, always: &str, harmless| Request {
+        let request = |permission: &str, pattern: String, always: &str| Request {
             permission: permission.to_owned(),
             pattern,
+            also: None,
             always: always.to_owned(),
-            harmless,
+            harmless: false,
+        };
+        let of_path = |permission: &str, path: &Path| Request {
+            also: Some(path.display().to_string()),
+            ..request(permission, workspace.relative(path), "*")
         };
         let mut found = Vec::new();
         let mut outside = |folder: &Path| {
             if !workspace.contains(folder) {
                 let pattern = format!("{}/*", folder.display());
-                found.push(request("external_directory", pattern.clone(), &pattern, false));
+                found.push(request("external_directory", pattern.clone(), &pattern));
             }
         };
-        let own = match self {
+        match self {
             Self::Read { path, .. } => {
                 outside(if path.is_dir() { path } else { path.parent().unwrap_or(path) });
-                request("read", workspace.relative(path), "*", false)
+                found.push(of_path("read", path));
             }
             Self::Search { permission, pattern, root } => {
                 outside(root);
-                request(permission, pattern.clone(), "*", false)
+                found.push(request(permission, pattern.clone(), "*"));
             }
             Self::Write { path, .. } => {
                 outside(path.parent().unwrap_or(path));
-                request("edit", workspace.relative(path), "*", false)
+                found.push(of_path("edit", path));
             }
             Self::Execute { command, directory } => {
                 outside(directory);
-                let harmless = workspace.contains(directory) && is_plain_read_only(command);
-                request("bash", command.clone(), command, harmless)
+                let named = named_by_plain_command(command)
+                    .filter(|_| workspace.contains(directory) && workspace.is_tame(command));
+                let harmless = named.is_some();
+                // What such a command would read is judged like any other reading.
+                for word in named.into_iter().flatten() {
+                    let path = workspace.resolve_in(directory, &word);
+                    if path.exists() {
+                        let extent = Extent::Single;
+                        found.extend(Self::Read { path, extent }.requests(workspace));
+                    }
+                }
+                let piece =
+                    |piece: String| Request { harmless, ..request("bash", piece.clone(), &piece) };
+                found.extend(pieces(command).into_iter().map(piece));
             }
             Self::Custom { permission, pattern, .. } => {
-                request(permission, pattern.clone(), "*", false)
+                found.push(request(permission, pattern.clone(), "*"));
             }
-        };
-        found.push(own);
+        }
         found
     }
 }

@@ -193,7 +193,13 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let bytes = bytes.repeat(repeat);
-            let strip = |mut c: Captured| { c.text = c.text.replace(|c: char| c.is_ascii_digit(), ""); c.path = None; c };
+            // The file's name differs from run to run.
+            let strip = |mut c: Captured| {
+                if let Some(path) = c.path.take() {
+                    c.text = c.text.replace(&path.display().to_string(), "FILE");
+                }
+                c
+            };
             let whole = strip(captured(folder.path(), &[&bytes]));
             let pieces: Vec<_> = bytes.chunks(size).collect();
             prop_assert_eq!(strip(captured(folder.path(), &pieces)), whole);

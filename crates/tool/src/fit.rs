@@ -62,12 +62,18 @@ pub(crate) fn fit(output: String, outputs: &Outputs) -> Fitted {
         // The cut stands; where the rest would have been is said instead of kept quiet.
         Err(error) => format!("The rest could not be kept: {error}."),
     };
-    let notice = format!("(Output cut: lines 1-{count} of {total} are shown, {} bytes in all. {rest})", output.len());
+    let notice = format!(
+        "(Output cut: lines 1-{count} of {total} are shown, {} bytes in all. {rest})",
+        output.len()
+    );
     Fitted { text: format!("{}\n\n{notice}", shown.trim_end_matches('\n')), path: saved.ok() }
 }
 
 pub(crate) fn whole_is_in(path: &Path) -> String {
-    format!("The whole output is in {}: use grep on it, or read with offset and limit.", path.display())
+    format!(
+        "The whole output is in {}: use grep on it, or read with offset and limit.",
+        path.display()
+    )
 }
 
 fn lines_within(text: &str, cap: usize) -> bool {
@@ -138,7 +144,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let whole: String = (1..=3_000).map(|n| format!("{n}\n")).collect();
         let fitted = fit(whole.clone(), &Outputs::new(folder.path()));
-        assert!(fitted.text.contains("\n2000\n\n(Output cut: lines 1-2000 of 3000"), "{}", fitted.text);
+        assert!(
+            fitted.text.contains("\n2000\n\n(Output cut: lines 1-2000 of 3000"),
+            "{}",
+            fitted.text
+        );
         assert_eq!(fs::read_to_string(fitted.path.unwrap()).unwrap(), whole);
     }
 

@@ -28,7 +28,7 @@ pub use pipeline::{
 };
 pub use registry::Registry;
 pub use tool::{
-    AnyTool, PlanContext, Planned, Progress, RunContext, Tool, ToolError, ToolOutput,
+    AnyTool, MayRead, PlanContext, Planned, Progress, RunContext, Tool, ToolError, ToolOutput,
 };
 pub use workspace::{Files, Workspace};
 

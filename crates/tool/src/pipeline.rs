@@ -8,19 +8,25 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolwright_permission::Request;
 use toolwright_session::{Ending, Outcome};
 
-use crate::access::Plan;
+use crate::access::{Access, Extent, Plan};
 use crate::fit::{Outputs, fit};
 use crate::registry::{Registered, Registry};
 use crate::repair;
-use crate::tool::{ErasedPlan, PlanContext, Progress, RunContext, RunOnce, ToolError, ToolOutput};
+use crate::tool::{
+    ErasedPlan, MayRead, PlanContext, Progress, RunContext, RunOnce, ToolError, ToolOutput,
+};
 use crate::validate::invalid_arguments;
 use crate::workspace::{Files, Workspace};
 
 /// How long a call may take when nobody says otherwise.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
+
+/// How long a tool may look at its arguments. Planning only reads.
+const PLAN_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a cancelled tool may take to hand over what it has.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
@@ -199,18 +205,32 @@ impl Pipeline {
         Ok(Readable { entry: Arc::clone(entry), arguments, repairs })
     }
 
-    pub(crate) async fn plan(&self, call: &Readable) -> Result<Ready, Outcome> {
+    pub(crate) async fn plan(
+        &self,
+        call: &Readable,
+        cancel: &CancellationToken,
+    ) -> Result<Ready, Outcome> {
         let tool = call.entry.definition.name.clone();
         let context = Arc::clone(&self.plan_context);
         let planning = Arc::clone(&call.entry.tool).plan(call.arguments.clone(), context);
         // In a task of its own, because a tool that panics must not take the turn with it.
-        match tokio::spawn(planning).await {
+        let task = AbortOnDropHandle::new(tokio::spawn(planning));
+        let planned = tokio::select! {
+            planned = task => planned,
+            () = cancel.cancelled() => return Err(not_started(&tool)),
+            () = tokio::time::sleep(PLAN_LIMIT) => {
+                let text = format!("Planning the call took longer than {} s.", PLAN_LIMIT.as_secs());
+                return Err(failed(&tool, text));
+            }
+        };
+        match planned {
             Ok(Ok(ErasedPlan { plan, run })) => {
                 Ok(Ready { tool, repairs: call.repairs.clone(), plan, run })
             }
-            Ok(Err(error)) => {
-                Err(failed(&tool, invalid_arguments(&tool, &error.to_string(), &call.arguments.to_string())))
-            }
+            Ok(Err(error)) => Err(failed(
+                &tool,
+                invalid_arguments(&tool, &error.to_string(), &call.arguments.to_string()),
+            )),
             Err(crash) => Err(failed(&tool, crashed(&tool, crash))),
         }
     }
@@ -262,6 +282,7 @@ impl Pipeline {
             files: Files::declared(&plan),
             cancel: cancel.clone(),
             progress: Progress { sender: updates.clone(), position },
+            may_read: self.may_read(),
             outputs: self.outputs.clone(),
             deadline: self.deadline,
         };
@@ -279,7 +300,10 @@ impl Pipeline {
             Ran::Crashed(text) => failed(&tool, crashed(&tool, text)),
             Ran::Unresponsive => Outcome {
                 ending: Ending::Interrupted,
-                ..failed(&tool, "The call was stopped and did not hand over what it had.".to_owned())
+                ..failed(
+                    &tool,
+                    "The call was stopped and did not hand over what it had.".to_owned(),
+                )
             },
         };
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -294,7 +318,7 @@ impl Pipeline {
     async fn run(&self, run: RunOnce, context: RunContext, cancel: &CancellationToken) -> Ran {
         const DEADLINE_SLACK: Duration = Duration::from_secs(600);
         let limit = self.deadline + DEADLINE_SLACK;
-        let task = tokio_util::task::AbortOnDropHandle::new(tokio::spawn(run(context)));
+        let task = AbortOnDropHandle::new(tokio::spawn(run(context)));
         tokio::pin!(task);
         let joined = tokio::select! {
             joined = &mut task => joined,
@@ -318,8 +342,9 @@ impl Pipeline {
             let result = fit(text, &self.outputs);
             text = result.text;
             if let Some(path) = result.path {
-                if details.is_null() {
-                    details = json!({});
+                if !details.is_object() {
+                    details =
+                        if details.is_null() { json!({}) } else { json!({ "value": details }) };
                 }
                 details["outputPath"] = json!(path);
                 details["truncated"] = json!(true);
@@ -336,13 +361,24 @@ impl Pipeline {
         }
     }
 
+    fn may_read(&self) -> MayRead {
+        let (gate, workspace) = (Arc::clone(&self.gate), Arc::clone(&self.workspace));
+        Arc::new(move |path| {
+            let access = Access::Read { path: path.to_owned(), extent: Extent::Single };
+            gate.allows_silently(&Plan::new("", vec![access]).requests(&workspace))
+        })
+    }
+
     /// An error may quote the file it is about; that is only told where reading it is allowed.
     fn explain_failed_plan(&self, tool: &str, plan: &Plan, error: ToolError) -> Outcome {
         let requests = plan.as_reads().requests(&self.workspace);
         let text = if self.gate.allows_silently(&requests) {
             error.to_string()
         } else {
-            format!("The call would fail; why is not told, because it concerns what may not be read ({}).", plan.summary)
+            format!(
+                "The call would fail; why is not told, because it concerns what may not be read ({}).",
+                plan.summary
+            )
         };
         Outcome { title: plan.summary.clone(), ..failed(tool, fit(text, &self.outputs).text) }
     }

@@ -35,7 +35,8 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Namespaces that models put before a name.
-const PREFIXES: &[&str] = &["functions.", "function.", "tools.", "tool.", "default_api.", "default_api:"];
+const PREFIXES: &[&str] =
+    &["functions.", "function.", "tools.", "tool.", "default_api.", "default_api:"];
 
 /// The registered name that `name` means, if there is one.
 pub(crate) fn tool_name(name: &str, registry: &Registry) -> Option<String> {
@@ -211,7 +212,9 @@ fn coerce_at(value: &mut Value, schema: &Value, path: &str, repairs: &mut Vec<St
         let is_required = |key: &str| required.is_some_and(|r| r.iter().any(|k| k == key));
         let nulls: Vec<String> = object
             .iter()
-            .filter(|(key, value)| value.is_null() && !is_required(key) && properties.contains_key(*key))
+            .filter(|(key, value)| {
+                value.is_null() && !is_required(key) && properties.contains_key(*key)
+            })
             .map(|(key, _)| key.clone())
             .collect();
         // An optional value given as null is one that was not given.
@@ -246,9 +249,12 @@ fn converted(value: &Value, wanted: &str) -> Option<Value> {
             let whole = number.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9e15)?;
             format!("{whole:.0}").parse::<i64>().ok().map(Value::from)
         }
-        ("number", Value::String(text)) => {
-            text.trim().parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::Number)
-        }
+        ("number", Value::String(text)) => text
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .and_then(serde_json::Number::from_f64)
+            .map(Value::Number),
         ("boolean", Value::String(text)) => match text.trim() {
             "true" | "True" => Some(Value::Bool(true)),
             "false" | "False" => Some(Value::Bool(false)),
@@ -288,7 +294,16 @@ mod tests {
         for (text, expected) in good {
             assert_eq!(arguments(text, false).unwrap().value, expected, "{text}");
         }
-        for text in [r#"{"a":"unfinished"#, r#"{"a":1]"#, "[1]", "5", "null", "not json", r#"{"a":}"#, r#"{"a""#] {
+        for text in [
+            r#"{"a":"unfinished"#,
+            r#"{"a":1]"#,
+            "[1]",
+            "5",
+            "null",
+            "not json",
+            r#"{"a":}"#,
+            r#"{"a""#,
+        ] {
             assert!(arguments(text, false).is_err(), "{text}");
         }
     }
@@ -310,7 +325,8 @@ mod tests {
         let schema = json!({"type":"object","required":["s"],"properties":{
             "n":{"type":"integer"},"f":{"type":"number"},"b":{"type":"boolean"},"s":{"type":"string"},
             "l":{"type":"array","items":{"type":"integer"}},"o":{"type":"string"}}});
-        let mut value = json!({"n":"5","f":"1.5","b":"true","s":7,"l":"[\"1\",2]","o":null,"x":null});
+        let mut value =
+            json!({"n":"5","f":"1.5","b":"true","s":7,"l":"[\"1\",2]","o":null,"x":null});
         let repairs = coerce(&mut value, &schema);
         assert_eq!(value, json!({"n":5,"f":1.5,"b":true,"s":"7","l":[1,2],"x":null}));
         assert_eq!(repairs.len(), 6, "{repairs:?}");

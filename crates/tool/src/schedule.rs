@@ -1,5 +1,6 @@
 //! Runs the calls of one message: side by side, except where their accesses conflict.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
@@ -8,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_session::Outcome;
 
 use crate::access::Access;
-use crate::pipeline::{CallRequest, Pipeline, Readable, Ready, Update, not_started};
+use crate::pipeline::{CallRequest, Pipeline, Readable, Ready, Update, failed, not_started};
 
 /// What later calls need to know of an earlier one.
 struct Lane {
@@ -29,7 +30,7 @@ impl Pipeline {
         let mut lanes: Vec<Lane> = Vec::with_capacity(calls.len());
         let mut planned = Vec::with_capacity(calls.len());
         for call in &calls {
-            let first = self.first_plan(call).await;
+            let first = self.first_plan(call, &cancel).await;
             let accesses = match &first {
                 Ok((_, Ok(ready))) => ready.plan.accesses.clone(),
                 Ok((_, Err(_))) | Err(_) => Vec::new(),
@@ -39,6 +40,7 @@ impl Pipeline {
         }
         let lanes: Arc<[Lane]> = lanes.into();
         let mut tasks = JoinSet::new();
+        let mut positions = HashMap::new();
         for (position, first) in planned.into_iter().enumerate() {
             let task = CallTask {
                 pipeline: self.clone(),
@@ -48,19 +50,36 @@ impl Pipeline {
                 updates: updates.clone(),
             };
             let name = calls[position].name.clone();
-            tasks.spawn(async move { task.run(&name, first).await });
+            let handle = tasks.spawn(async move { task.run(&name, first).await });
+            positions.insert(handle.id(), position);
         }
-        // The tasks catch what tools do; joining them is all that is left.
-        while tasks.join_next().await.is_some() {}
+        while let Some(joined) = tasks.join_next_with_id().await {
+            // The tasks catch what tools do. Should one of them break all the same, its call still
+            // gets its one result.
+            let Err(crash) = joined else { continue };
+            let Some(position) = positions.get(&crash.id()).copied() else { continue };
+            let text = format!("The call could not be finished: {crash}.");
+            let outcome = failed(&calls[position].name, text);
+            if updates.send(Update::Settled { position, outcome }).await.is_err() {}
+        }
     }
 
     async fn first_plan(
         &self,
         call: &CallRequest,
+        cancel: &CancellationToken,
     ) -> Result<(Readable, Result<Ready, Outcome>), Outcome> {
         let readable = self.read(call)?;
-        let ready = self.plan(&readable).await;
+        let ready = self.plan(&readable, cancel).await;
         Ok((readable, ready))
+    }
+}
+
+struct SetOnDrop<'a>(&'a watch::Sender<bool>);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
     }
 }
 
@@ -74,15 +93,16 @@ struct CallTask {
 
 impl CallTask {
     async fn run(self, name: &str, first: Result<(Readable, Result<Ready, Outcome>), Outcome>) {
+        // However this ends, those that wait for it must not wait for ever.
+        let _done = SetOnDrop(&self.lanes[self.position].done);
         let outcome = match first {
             Err(outcome) => outcome,
             Ok(_) if self.cancel.is_cancelled() => not_started(name),
             Ok((readable, ready)) => self.proceed(readable, ready).await,
         };
         let settled = Update::Settled { position: self.position, outcome };
-        // A receiver that is gone has no use for it; later calls must still not wait for ever.
+        // A receiver that is gone has no use for it.
         if self.updates.send(settled).await.is_err() {}
-        self.lanes[self.position].done.send_replace(true);
     }
 
     async fn proceed(&self, readable: Readable, mut ready: Result<Ready, Outcome>) -> Outcome {
@@ -103,7 +123,7 @@ impl CallTask {
             if !waited {
                 break;
             }
-            ready = self.pipeline.plan(&readable).await;
+            ready = self.pipeline.plan(&readable, &self.cancel).await;
         }
         match ready {
             Ok(ready) => {
@@ -124,7 +144,9 @@ impl CallTask {
                 earlier.filter(|n| plan.conflicts_with(&self.lanes[*n].accesses)).collect()
             }
             // It failed on what it saw; an earlier call may be about to change that.
-            _ => earlier.filter(|n| self.lanes[*n].accesses.iter().any(Access::may_change)).collect(),
+            _ => {
+                earlier.filter(|n| self.lanes[*n].accesses.iter().any(Access::may_change)).collect()
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a tool is: typed for its author, erased for the registry.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,10 +126,14 @@ pub struct RunContext {
     pub files: Files,
     pub cancel: CancellationToken,
     pub progress: Progress,
+    /// Whether a file that a search came upon may be shown without asking anybody.
+    pub may_read: MayRead,
     pub outputs: Outputs,
     /// How long the call may take; the tool ends by itself and keeps what it has.
     pub deadline: Duration,
 }
+
+pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Tells people how a running call is getting on.
 #[derive(Clone)]

@@ -30,7 +30,8 @@ impl Validator {
                 format!("{place}: {error} (expected: {fragment})")
             })
             .collect();
-        (!errors.is_empty()).then(|| invalid_arguments(tool, &errors.join("; "), &arguments.to_string()))
+        (!errors.is_empty())
+            .then(|| invalid_arguments(tool, &errors.join("; "), &arguments.to_string()))
     }
 
     /// The part of the schema that was violated, without the violated keyword itself.
@@ -82,8 +83,13 @@ mod tests {
         let validator = Validator::compile(&schema);
         let text = validator.problems("demo", &json!({"n":0,"list":["a",5]})).unwrap();
         for part in [
-            "demo tool was called with invalid arguments: ", "\"name\"", "[\"n\"]", "[\"list\"][1]",
-            "\"minimum\":1", "Please rewrite the input", "{\"n\":0",
+            "demo tool was called with invalid arguments: ",
+            "\"name\"",
+            "[\"n\"]",
+            "[\"list\"][1]",
+            "\"minimum\":1",
+            "Please rewrite the input",
+            "{\"n\":0",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

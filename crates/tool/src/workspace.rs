@@ -38,7 +38,12 @@ impl Workspace {
     /// The real path that `path` names, seen from the directory: links are followed as far as it
     /// exists, so that a link out of the workspace is judged by where it leads.
     pub fn resolve(&self, path: &str) -> PathBuf {
-        let wanted = normalise(&self.directory.join(path));
+        self.resolve_in(&self.directory, path)
+    }
+
+    /// As [`Self::resolve`], seen from another folder.
+    pub fn resolve_in(&self, folder: &Path, path: &str) -> PathBuf {
+        let wanted = normalise(&folder.join(path));
         let mut missing = Vec::new();
         let mut existing = wanted.as_path();
         loop {
@@ -53,6 +58,34 @@ impl Workspace {
                 _ => return wanted,
             }
         }
+    }
+
+    /// Whether a plain command can be taken at its word here. Git runs programs that a repository's
+    /// own configuration names, and an unpacked folder may have brought its own.
+    pub(crate) fn is_tame(&self, command: &str) -> bool {
+        const RUNS_PROGRAMS: &[&str] = &[
+            "fsmonitor",
+            "textconv",
+            "external",
+            "command",
+            "program",
+            "showsignature",
+            "hookspath",
+            "include",
+            "filter",
+            "process",
+            "pager",
+        ];
+        if !command.trim_start().starts_with("git") {
+            return true;
+        }
+        let git = self.worktree.join(".git");
+        if !git.exists() {
+            return true;
+        }
+        let Ok(config) = fs::read_to_string(git.join("config")) else { return false };
+        let config = config.to_lowercase();
+        !RUNS_PROGRAMS.iter().any(|word| config.contains(word))
     }
 
     pub fn contains(&self, path: &Path) -> bool {
@@ -98,13 +131,15 @@ impl Files {
     /// Opens a declared file for reading.
     pub fn open(&self, path: &Path) -> Result<fs::File, ToolError> {
         self.check_read(path)?;
-        fs::File::open(path).map_err(|e| ToolError::for_model(format!("Cannot open {}: {e}", path.display())))
+        fs::File::open(path)
+            .map_err(|e| ToolError::for_model(format!("Cannot open {}: {e}", path.display())))
     }
 
     /// Fails unless the plan declared that `path` would be read (or written).
     pub fn check_read(&self, path: &Path) -> Result<(), ToolError> {
         let covered = self.accesses.iter().any(|access| match access {
-            Access::Read { path: own, extent: Extent::Single } | Access::Write { path: own, .. } => own == path,
+            Access::Read { path: own, extent: Extent::Single }
+            | Access::Write { path: own, .. } => own == path,
             Access::Read { path: own, extent: Extent::Tree } | Access::Search { root: own, .. } => {
                 path.starts_with(own)
             }
@@ -120,7 +155,8 @@ impl Files {
         if !self.accesses.iter().any(declared) {
             return Err(undeclared("write", path));
         }
-        let failed = |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
+        let failed =
+            |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
         let folder = path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder).map_err(failed)?;
         // Something may have put a link there since the plan was made and approved.
@@ -130,11 +166,25 @@ impl Files {
             let text = format!("{} is no longer the file that was approved.", path.display());
             return Err(ToolError::for_model(text));
         }
-        let mut beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
+        let existing = fs::metadata(path).ok();
+        if existing.is_some() {
+            // A file that may not be written must not be replaced either.
+            fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+        }
+        let mut beside =
+            tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
         beside.write_all(content).map_err(failed)?;
-        let mode = match fs::metadata(path) {
-            Ok(existing) => existing.permissions(),
-            Err(_) => new_file_mode(),
+        let mode = match &existing {
+            Some(existing) => {
+                use std::os::unix::fs::{MetadataExt, fchown};
+                let own = beside.as_file().metadata().map_err(failed)?;
+                if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
+                    let (user, group) = (Some(existing.uid()), Some(existing.gid()));
+                    fchown(beside.as_file(), user, group).map_err(failed)?;
+                }
+                existing.permissions()
+            }
+            None => new_file_mode(),
         };
         beside.as_file().set_permissions(mode).map_err(failed)?;
         beside.persist(path).map_err(|e| failed(e.error))?;
@@ -143,7 +193,10 @@ impl Files {
 }
 
 fn undeclared(what: &str, path: &Path) -> ToolError {
-    ToolError::Fatal(format!("a tool tried to {what} {}, which its plan did not declare", path.display()))
+    ToolError::Fatal(format!(
+        "a tool tried to {what} {}, which its plan did not declare",
+        path.display()
+    ))
 }
 
 /// What a plain `open` would have given: temporary files are private to their owner.

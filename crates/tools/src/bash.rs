@@ -11,7 +11,8 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 use toolwright_proc::{Child, Ended, Spec};
 use toolwright_tool::{
-    Access, Capture, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+    Access, Capture, OUTPUT_CAP_BYTES, Plan, PlanContext, Planned, RunContext, Tool, ToolError,
+    ToolOutput,
 };
 
 /// What a command may take when the model does not say.
@@ -21,6 +22,9 @@ const LONGEST_TIMEOUT_MS: u64 = 600_000;
 /// How long output is waited for after the command itself has ended: something that it left in the
 /// background may hold the pipe open for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(200);
+
+/// Room for what is said about an output that was cut.
+const NOTICE_BYTES: usize = 2 << 10;
 
 /// Between two looks at a running command.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -134,7 +138,8 @@ impl Tool for Bash {
             "bytes": captured.total_bytes,
         });
         Ok(ToolOutput {
-            fitted: true,
+            // Bytes that are no text grow when they are shown.
+            fitted: text.len() <= OUTPUT_CAP_BYTES + NOTICE_BYTES,
             interrupted: matches!(end, End::Aborted),
             ..ToolOutput::text(text).titled(command).with_details(details)
         })
@@ -165,7 +170,8 @@ fn describe(end: &End, timeout: Duration) -> String {
                 Ended::Exit(code) => format!("exit code {code}"),
                 Ended::Signal(signal) => format!("ended by signal {signal}"),
             };
-            let left = "; it left something running in the background, which ends with this session";
+            let left =
+                "; it left something running in the background, which ends with this session";
             if *left_running { format!("{how}{left}") } else { how }
         }
         End::TimedOut => format!(
@@ -213,8 +219,11 @@ async fn watch(
                 }
             },
             how = child.wait() => {
-                let left_running = open && !drain(&mut output, capture, &mut buffer).await;
-                return End::Ended { how, left_running };
+                let ended = !open || drain(&mut output, capture, &mut buffer).await;
+                if !ended {
+                    child.keep_reading(output);
+                }
+                return End::Ended { how, left_running: child.left_something() };
             }
             _ = tick.tick() => {
                 if total > reported {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_tool::{Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
+use toolwright_tool::{
+    Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+};
 
 use crate::diff::{Change, change};
 
@@ -36,6 +38,9 @@ pub struct Prepared {
     change: Change,
 }
 
+/// Bytes of a file that is edited in memory.
+const FILE_CAP_BYTES: u64 = 256 << 20;
+
 /// Positions that an error about several matches names.
 const CANDIDATES_SHOWN: usize = 10;
 
@@ -54,20 +59,20 @@ impl Tool for Edit {
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
         let path = context.workspace.resolve(&arguments.file_path);
         let shown = context.workspace.relative(&path);
-        let declare = |diff: String| {
-            let access = Access::Write { path: path.clone(), diff };
-            Plan::new(format!("edit {shown}"), vec![access])
-        };
-        let made = read_existing(&path).and_then(|old| {
-            let (new, count) = apply(&shown, old.as_deref(), &arguments)?;
-            Ok((old, new, count))
-        });
-        match made {
-            Ok((old, new, count)) => {
-                let change = change(&shown, old.as_deref().unwrap_or_default(), &new);
-                let plan = declare(change.patch.clone());
-                Planned::ready(plan, Prepared { path, shown, old, new, count, change })
+        let declare = {
+            let (path, shown) = (path.clone(), shown.clone());
+            move |diff: String| {
+                Plan::new(format!("edit {shown}"), vec![Access::Write { path: path.clone(), diff }])
             }
+        };
+        let made = crate::walk::blocking(move || {
+            let old = read_existing(&path)?;
+            let (new, count) = apply(&shown, old.as_deref(), &arguments)?;
+            let change = change(&shown, old.as_deref().unwrap_or_default(), &new);
+            Ok(Prepared { path, shown, old, new, count, change })
+        });
+        match made.await {
+            Ok(prepared) => Planned::ready(declare(prepared.change.patch.clone()), prepared),
             Err(error) => Planned::failed(declare(String::new()), error),
         }
     }
@@ -78,10 +83,7 @@ impl Tool for Edit {
         let target = path.clone();
         let name = shown.clone();
         crate::walk::blocking(move || {
-            if read_existing(&target)? != old {
-                let text = format!("{name} was changed by something else just now; read it again and retry.");
-                return Err(ToolError::for_model(text));
-            }
+            unchanged_since_plan(&target, &name, old.as_deref())?;
             files.write(&target, &new)
         })
         .await?;
@@ -112,7 +114,9 @@ fn apply(
     let content = match (old, old_string.is_empty()) {
         (None, true) => return Ok((new_string.clone().into_bytes(), 0)),
         (None, false) => {
-            return Err(ToolError::for_model(format!("File {shown} not found. To create it, pass an empty oldString.")));
+            return Err(ToolError::for_model(format!(
+                "File {shown} not found. To create it, pass an empty oldString."
+            )));
         }
         (Some(_), true) => {
             let text = format!(
@@ -122,7 +126,8 @@ fn apply(
         }
         (Some(content), false) => content,
     };
-    let (wanted, replacement) = in_file_line_ends(content, old_string, new_string);
+    let (wanted, replacement) = in_file_line_ends(content, old_string, new_string)
+        .unwrap_or_else(|| (old_string.clone(), String::new()));
     let found = occurrences(content, wanted.as_bytes());
     match found.len() {
         0 => Err(ToolError::for_model(format!(
@@ -130,7 +135,9 @@ fn apply(
              breaks; read the file and copy the text without the line numbers."
         ))),
         1 => Ok((replace(content, &found, wanted.len(), replacement.as_bytes()), 1)),
-        n if *replace_all => Ok((replace(content, &found, wanted.len(), replacement.as_bytes()), n)),
+        n if *replace_all => {
+            Ok((replace(content, &found, wanted.len(), replacement.as_bytes()), n))
+        }
         n => {
             let lines = line_numbers(content, &found);
             let shown_lines = lines.iter().take(CANDIDATES_SHOWN).map(usize::to_string);
@@ -144,19 +151,22 @@ fn apply(
     }
 }
 
-/// Models write LF. Where the text is only found with the file's CRLF, both strings get it, so that
-/// the new lines end as their neighbours do.
-fn in_file_line_ends(content: &[u8], old: &str, new: &str) -> (String, String) {
-    let as_given = || (old.to_owned(), new.to_owned());
-    let lf_only = old.contains('\n') && !old.contains('\r');
-    if !lf_only && !(new.contains('\n') && !new.contains('\r') && is_crlf(content)) {
-        return as_given();
-    }
-    let crlf = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
-    if lf_only && !occurrences(content, old.as_bytes()).is_empty() {
-        return as_given();
-    }
-    (if lf_only { crlf(old) } else { old.to_owned() }, crlf(new))
+/// The strings with the line ends of the file: as they are if they are found so, else with CRLF, else
+/// with LF. The new text ends its lines as the file does.
+fn in_file_line_ends(content: &[u8], old: &str, new: &str) -> Option<(String, String)> {
+    let lf = |text: &str| text.replace("\r\n", "\n");
+    let crlf = |text: &str| lf(text).replace('\n', "\r\n");
+    let found = |text: &str| !occurrences(content, text.as_bytes()).is_empty();
+    let old = [old.to_owned(), crlf(old), lf(old)].into_iter().find(|text| found(text))?;
+    let new =
+        if is_crlf(content) || (old.contains("\r\n") && !old.replace("\r\n", "").contains('\n')) {
+            crlf(new)
+        } else if !content.contains(&b'\r') {
+            lf(new)
+        } else {
+            new.to_owned()
+        };
+    Some((old, new))
 }
 
 /// Whether every line of the file ends in CRLF.
@@ -209,18 +219,39 @@ fn line_numbers(content: &[u8], found: &[usize]) -> Vec<usize> {
     found.iter().map(number).collect()
 }
 
+/// A person may take their time to decide; what they decided about must still be so.
+pub(crate) fn unchanged_since_plan(
+    path: &Path,
+    shown: &str,
+    old: Option<&[u8]>,
+) -> Result<(), ToolError> {
+    if read_existing(path)?.as_deref() == old {
+        return Ok(());
+    }
+    let text = format!("{shown} was changed by something else just now; read it again and retry.");
+    Err(ToolError::for_model(text))
+}
+
 /// The content of a regular file, or nothing where there is none. A device or a pipe would never
 /// end; a folder is not a file.
 pub(crate) fn read_existing(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
-    let failed = |e: io::Error| ToolError::for_model(format!("Cannot read {}: {e}", path.display()));
+    let failed =
+        |e: io::Error| ToolError::for_model(format!("Cannot read {}: {e}", path.display()));
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
-        Ok(data) if data.is_dir() => {
-            Err(ToolError::for_model(format!("Path is a directory, not a file: {}", path.display())))
-        }
+        Ok(data) if data.is_dir() => Err(ToolError::for_model(format!(
+            "Path is a directory, not a file: {}",
+            path.display()
+        ))),
         Ok(data) if !data.is_file() => {
             Err(ToolError::for_model(format!("{} is not a regular file.", path.display())))
+        }
+        Ok(data) if data.len() > FILE_CAP_BYTES => {
+            let limit = FILE_CAP_BYTES >> 20;
+            let text =
+                format!("{} has more than {limit} MiB; change it with a command.", path.display());
+            Err(ToolError::for_model(text))
         }
         Ok(_) => fs::read(path).map(Some).map_err(failed),
     }

@@ -9,7 +9,9 @@ use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_tool::{Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
+use toolwright_tool::{
+    Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+};
 
 use crate::walk::{blocking, walker};
 
@@ -63,7 +65,8 @@ impl Tool for Glob {
             };
             return Planned::failed(plan, ToolError::for_model(text));
         }
-        // `*` stays within one folder, as people expect of a path; `**` crosses them.
+        // Without a slash it is about names, anywhere below, as with `rg --glob`; with one, `*` stays
+        // within a folder and `**` crosses them.
         let relative = pattern.strip_prefix("./").unwrap_or(&pattern);
         let relative = match relative.strip_prefix(&format!("{}/", root.display())) {
             Some(inside) => inside,
@@ -94,7 +97,8 @@ impl Tool for Glob {
                     }
                     let relative = entry.path().strip_prefix(&root).unwrap_or(entry.path());
                     let is_file = entry.file_type().is_some_and(|t| !t.is_dir());
-                    if !is_file || !matcher.is_match(relative) {
+                    let fits = crate::walk::fits(&matcher, relative);
+                    if !is_file || !fits {
                         return WalkState::Continue;
                     }
                     let changed = entry.metadata().ok().and_then(|m| m.modified().ok());

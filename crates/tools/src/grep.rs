@@ -1,6 +1,6 @@
 //! Searches file contents, on ripgrep's own parts.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
@@ -13,10 +13,12 @@ use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_permission::holds_secrets;
-use toolwright_tool::{Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
+use tokio_util::sync::CancellationToken;
+use toolwright_tool::{
+    Access, MayRead, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+};
 
-use crate::walk::{blocking, walker};
+use crate::walk::{blocking, fits, walker};
 
 pub struct Grep;
 
@@ -58,7 +60,10 @@ struct FileHits {
 struct Search {
     hits: Mutex<Vec<FileHits>>,
     count: AtomicUsize,
+    /// Files with matches that may not be shown.
     withheld: AtomicUsize,
+    may_read: Option<MayRead>,
+    cancel: CancellationToken,
 }
 
 impl Tool for Grep {
@@ -95,9 +100,9 @@ impl Tool for Grep {
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         let Prepared { matcher, include, root, pattern } = call;
         context.files.check_read(&root)?;
-        let cancel = context.cancel;
+        let (cancel, may_read) = (context.cancel, Some(context.may_read));
         let search = blocking(move || {
-            let search = Search::default();
+            let search = Search { may_read, cancel: cancel.clone(), ..Search::default() };
             if root.is_file() {
                 search.file(&matcher, &mut searcher(), root, SystemTime::UNIX_EPOCH);
                 return Ok(search);
@@ -115,10 +120,6 @@ impl Tool for Grep {
                     let wanted = entry.file_type().is_some_and(|t| t.is_file())
                         && include.as_ref().is_none_or(|glob| fits(glob, relative));
                     if !wanted {
-                        return WalkState::Continue;
-                    }
-                    if holds_secrets(&relative.to_string_lossy()) {
-                        search.withheld.fetch_add(1, Ordering::Relaxed);
                         return WalkState::Continue;
                     }
                     let changed = entry.metadata().ok().and_then(|m| m.modified().ok());
@@ -155,14 +156,14 @@ fn prepare(pattern: String, include: Option<String>, root: PathBuf) -> Result<Pr
     Ok(Prepared { matcher, include: include.map(glob).transpose()?, root, pattern })
 }
 
-/// A glob without a slash is about the name, one with a slash about the path.
-fn fits(glob: &GlobMatcher, relative: &Path) -> bool {
-    let name = relative.file_name().unwrap_or_default();
-    if glob.glob().glob().contains('/') { glob.is_match(relative) } else { glob.is_match(name) }
-}
-
 fn searcher() -> Searcher {
-    SearcherBuilder::new().binary_detection(BinaryDetection::quit(0)).line_number(true).build()
+    // A file may be one endless line.
+    const LINE_HEAP_BYTES: usize = 64 << 20;
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .line_number(true)
+        .heap_limit(Some(LINE_HEAP_BYTES))
+        .build()
 }
 
 impl Search {
@@ -182,10 +183,15 @@ impl Search {
         let sink = Lossy(|number, line: &str| {
             lines.push((number, shorten(line)));
             let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-            Ok(lines.len() <= RESULTS && count < CANDIDATES)
+            Ok(lines.len() <= RESULTS && count < CANDIDATES && !self.cancel.is_cancelled())
         });
         let searched = searcher.search_path(matcher, &path, sink);
         if searched.is_ok() && !lines.is_empty() {
+            if self.may_read.as_ref().is_some_and(|may_read| !may_read(&path)) {
+                self.count.fetch_sub(lines.len(), Ordering::Relaxed);
+                self.withheld.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
             let mut hits = self.hits.lock().unwrap_or_else(|e| e.into_inner());
             hits.push(FileHits { changed, path, lines });
         }
@@ -229,7 +235,7 @@ fn report(search: Search, pattern: String) -> ToolOutput {
     let withheld = search.withheld.into_inner();
     if withheld > 0 {
         text.push_str(&format!(
-            "\n\n({withheld} files that usually hold secrets, such as .env, were not searched; name one as path to search it.)"
+            "\n\n({withheld} more files match, but reading them needs approval; name one as path to ask for it.)"
         ));
     }
     let title = format!("{pattern} ({total} matches)");

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use toolwright_llm::Media;
 use toolwright_tool::{
     Access, Extent, Files, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
@@ -43,8 +44,9 @@ const DEFAULT_LINES: u32 = 2_000;
 const LINE_CHARS: usize = 2_000;
 /// Bytes of text in one answer.
 const TEXT_CAP_BYTES: usize = 50 << 10;
-/// Bytes of an image or document that providers take.
-const MEDIA_CAP_BYTES: u64 = 20 << 20;
+/// Bytes of an image that every provider takes: 5 MiB in base64.
+const IMAGE_CAP_BYTES: u64 = (5 << 20) / 4 * 3;
+const DOCUMENT_CAP_BYTES: u64 = 20 << 20;
 /// Bytes that are looked at to tell text from other data.
 const SAMPLE_BYTES: usize = 4096;
 /// Bytes that are counted past the last shown line to tell the file's number of lines.
@@ -73,12 +75,16 @@ impl Tool for Read {
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let files = context.files;
-        blocking(move || read(&call, &files)).await
+        let (files, cancel) = (context.files, context.cancel);
+        blocking(move || read(&call, &files, &cancel)).await
     }
 }
 
-fn read(call: &Prepared, files: &Files) -> Result<ToolOutput, ToolError> {
+fn read(
+    call: &Prepared,
+    files: &Files,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
     let path = &call.path;
     let data = match fs::metadata(path) {
         Ok(data) => data,
@@ -91,7 +97,7 @@ fn read(call: &Prepared, files: &Files) -> Result<ToolOutput, ToolError> {
     let output = if data.is_dir() {
         list(call)?
     } else if data.is_file() {
-        read_file(call, files, data.len())?
+        read_file(call, files, data.len(), cancel)?
     } else {
         let text = format!("{} is neither a file nor a folder.", path.display());
         return Err(ToolError::for_model(text));
@@ -137,7 +143,9 @@ fn list(call: &Prepared) -> Result<ToolOutput, ToolError> {
     let last = first + shown.len();
     let footer = if last < total {
         let count = shown.len();
-        format!("(Showing {count} of {total} entries. Use 'offset' parameter to read beyond entry {last})")
+        format!(
+            "(Showing {count} of {total} entries. Use 'offset' parameter to read beyond entry {last})"
+        )
     } else {
         format!("({total} entries)")
     };
@@ -147,13 +155,17 @@ fn list(call: &Prepared) -> Result<ToolOutput, ToolError> {
         shown.join("\n")
     );
     let details = json!({ "type": "directory", "entries": shown.len(), "totalEntries": total, "truncated": last < total });
-    Ok(ToolOutput { fitted: true, ..ToolOutput::text(text).with_details(details) })
+    Ok(ToolOutput::text(text).with_details(details))
 }
 
-fn read_file(call: &Prepared, files: &Files, size: u64) -> Result<ToolOutput, ToolError> {
-    let failed = |e: io::Error| {
-        ToolError::for_model(format!("Cannot read {}: {e}", call.path.display()))
-    };
+fn read_file(
+    call: &Prepared,
+    files: &Files,
+    size: u64,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let failed =
+        |e: io::Error| ToolError::for_model(format!("Cannot read {}: {e}", call.path.display()));
     let mut file = files.open(&call.path)?;
     let mut sample = Vec::with_capacity(SAMPLE_BYTES);
     file.by_ref().take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(failed)?;
@@ -165,7 +177,7 @@ fn read_file(call: &Prepared, files: &Files, size: u64) -> Result<ToolOutput, To
         let text = format!("Cannot read binary file: {}", call.path.display());
         return Err(ToolError::for_model(text));
     }
-    let lines = Lines::collect(file, call.offset, call.limit).map_err(failed)?;
+    let lines = Lines::collect(file, call.offset, call.limit, cancel).map_err(failed)?;
     lines.report(call)
 }
 
@@ -176,9 +188,11 @@ fn attach(
     kind: &str,
     size: u64,
 ) -> Result<ToolOutput, ToolError> {
-    if size > MEDIA_CAP_BYTES {
-        let limit = MEDIA_CAP_BYTES >> 20;
-        let text = format!("{} has {size} bytes; at most {limit} MiB can be shown.", call.path.display());
+    let cap = if mime.starts_with("image/") { IMAGE_CAP_BYTES } else { DOCUMENT_CAP_BYTES };
+    if size > cap {
+        let limit = cap >> 10;
+        let text =
+            format!("{} has {size} bytes; at most {limit} KiB can be shown.", call.path.display());
         return Err(ToolError::for_model(text));
     }
     let mut bytes = Vec::new();
@@ -238,14 +252,27 @@ enum Stopped {
 }
 
 impl Lines {
-    fn collect(file: File, offset: usize, limit: usize) -> io::Result<Self> {
+    fn collect(
+        file: File,
+        offset: usize,
+        limit: usize,
+        cancel: &CancellationToken,
+    ) -> io::Result<Self> {
         let mut reader = BufReader::with_capacity(128 << 10, file);
         let mut total = 0;
         while total + 1 < offset && reader.skip_until(b'\n')? > 0 {
             total += 1;
+            if total % 4096 == 0 && cancel.is_cancelled() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
         }
-        let mut lines =
-            Self { shown: Vec::new(), first: offset, total, counted_all: true, stopped: Stopped::End };
+        let mut lines = Self {
+            shown: Vec::new(),
+            first: offset,
+            total,
+            counted_all: true,
+            stopped: Stopped::End,
+        };
         let mut bytes = 0;
         let mut line = Vec::new();
         while lines.shown.len() < limit {
@@ -281,7 +308,7 @@ impl Lines {
                     counted += got as u64;
                 }
             }
-            if counted > COUNT_CAP_BYTES {
+            if counted > COUNT_CAP_BYTES || cancel.is_cancelled() {
                 lines.counted_all = false;
                 break;
             }
@@ -301,14 +328,17 @@ impl Lines {
         let footer = match stopped {
             Stopped::End => format!("(End of file - total {total} lines)"),
             Stopped::Bytes => {
-                format!("(Output capped at 50 KB. Showing lines {first}-{last}. Use offset={next} to continue.)")
+                format!(
+                    "(Output capped at 50 KB. Showing lines {first}-{last}. Use offset={next} to continue.)"
+                )
             }
             Stopped::Limit => {
                 let of = if counted_all { total.to_string() } else { format!("more than {total}") };
                 format!("(Showing lines {first}-{last} of {of}. Use offset={next} to continue.)")
             }
         };
-        let mut text = format!("<path>{}</path>\n<type>file</type>\n<content>\n", call.path.display());
+        let mut text =
+            format!("<path>{}</path>\n<type>file</type>\n<content>\n", call.path.display());
         for (n, line) in shown.iter().enumerate() {
             text.push_str(&format!("{}: {line}\n", first + n));
         }

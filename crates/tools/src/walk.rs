@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use globset::GlobMatcher;
 use ignore::{WalkBuilder, WalkParallel};
 use toolwright_tool::ToolError;
 
@@ -13,6 +14,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(result) => result,
         Err(crash) => Err(ToolError::Fatal(format!("a file operation crashed: {crash}"))),
     }
+}
+
+/// A glob without a slash is about the name, one with a slash about the path.
+pub(crate) fn fits(glob: &GlobMatcher, relative: &Path) -> bool {
+    let name = relative.file_name().unwrap_or_default();
+    if glob.glob().glob().contains('/') { glob.is_match(relative) } else { glob.is_match(name) }
 }
 
 /// Ignore files are respected, inside a repository or not; `.git` is never entered.

@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_tool::{Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
+use toolwright_tool::{
+    Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+};
 
 use crate::diff::{Change, change};
+use crate::edit::{read_existing, unchanged_since_plan};
 
 pub struct Write;
 
@@ -23,8 +26,8 @@ pub struct Arguments {
 pub struct Prepared {
     path: PathBuf,
     shown: String,
+    old: Option<Vec<u8>>,
     content: Vec<u8>,
-    existed: bool,
     change: Change,
 }
 
@@ -50,37 +53,50 @@ impl Tool for Write {
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
         let path = context.workspace.resolve(&arguments.file_path);
         let shown = context.workspace.relative(&path);
-        let declare = |diff: String| {
-            let access = Access::Write { path: path.clone(), diff };
-            Plan::new(format!("write {shown}"), vec![access])
+        let declare = {
+            let (path, shown) = (path.clone(), shown.clone());
+            move |diff: String| {
+                Plan::new(
+                    format!("write {shown}"),
+                    vec![Access::Write { path: path.clone(), diff }],
+                )
+            }
         };
-        let old = match crate::edit::read_existing(&path) {
-            Ok(old) => old,
-            Err(error) => return Planned::failed(declare(String::new()), error),
-        };
-        let mut content = arguments.content.into_bytes();
-        if old.as_ref().is_some_and(|o| o.starts_with(BOM)) && !content.starts_with(BOM) {
-            content.splice(0..0, BOM.iter().copied());
+        let made = crate::walk::blocking(move || {
+            let old = read_existing(&path)?;
+            let mut content = arguments.content.into_bytes();
+            if old.as_ref().is_some_and(|o| o.starts_with(BOM)) && !content.starts_with(BOM) {
+                content.splice(0..0, BOM.iter().copied());
+            }
+            let change = change(&shown, old.as_deref().unwrap_or_default(), &content);
+            Ok(Prepared { path, shown, old, content, change })
+        });
+        match made.await {
+            Ok(prepared) => Planned::ready(declare(prepared.change.patch.clone()), prepared),
+            Err(error) => Planned::failed(declare(String::new()), error),
         }
-        let change = change(&shown, old.as_deref().unwrap_or_default(), &content);
-        let plan = declare(change.patch.clone());
-        let existed = old.is_some();
-        Planned::ready(plan, Prepared { path, shown, content, existed, change })
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let Prepared { path, shown, content, existed, change } = call;
+        let Prepared { path, shown, old, content, change } = call;
+        let existed = old.is_some();
         let lines = content.iter().filter(|b| **b == b'\n').count();
         let bytes = content.len();
         let target = path.clone();
         let files = context.files;
-        crate::walk::blocking(move || files.write(&target, &content)).await?;
+        let name = shown.clone();
+        crate::walk::blocking(move || {
+            unchanged_since_plan(&target, &name, old.as_deref())?;
+            files.write(&target, &content)
+        })
+        .await?;
         let verb = if existed { "Replaced" } else { "Created" };
         let details = json!({
             "filepath": path, "exists": existed, "diff": change.patch,
             "additions": change.additions, "deletions": change.deletions,
         });
-        let text = format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
+        let text =
+            format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
         Ok(ToolOutput::text(text).titled(shown).with_details(details))
     }
 }

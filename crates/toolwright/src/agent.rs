@@ -88,7 +88,9 @@ impl AgentBuilder {
         let env = |name: &str| std::env::var(name).ok();
         let model = match self.model {
             Some(model) => model,
-            None => choose_model(self.model_name.as_deref(), &Settings::default(), &env).await?.model,
+            None => {
+                choose_model(self.model_name.as_deref(), &Settings::default(), &env).await?.model
+            }
         };
         let directory = self.directory.unwrap_or_else(|| PathBuf::from("."));
         let workspace = Workspace::new(&directory)
@@ -97,7 +99,8 @@ impl AgentBuilder {
             .prefix("toolwright-")
             .tempdir()
             .map_err(|source| AskError::Directory { directory: std::env::temp_dir(), source })?;
-        let own = Layer { kind: LayerKind::Session, origin: "the program".into(), rules: self.rules };
+        let own =
+            Layer { kind: LayerKind::Session, origin: "the program".into(), rules: self.rules };
         let policy = Policy::new(vec![shipped_defaults(), own]);
         let gate = Arc::new(PermissionGate::new(policy, None));
         let options = PipelineOptions::new(outputs.path());

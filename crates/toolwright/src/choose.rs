@@ -32,13 +32,19 @@ pub enum Selection {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    #[error("\"{0}\" names no provider; write the model as PROVIDER/MODEL, for example anthropic/{0}")]
+    #[error(
+        "\"{0}\" names no provider; write the model as PROVIDER/MODEL, for example anthropic/{0}"
+    )]
     NoProvider(String),
     #[error("there is no provider \"{id}\"{}; known: {known}", nearest.as_ref().map_or(String::new(), |n| format!(" (did you mean \"{n}\"?)")))]
     UnknownProvider { id: String, nearest: Option<String>, known: String },
-    #[error("there is no key for {name}: set {variables} or provider.{id}.options.apiKey in the configuration")]
+    #[error(
+        "there is no key for {name}: set {variables} or provider.{id}.options.apiKey in the configuration"
+    )]
     NoKey { id: String, name: String, variables: String },
-    #[error("the provider \"{0}\" has no address: set provider.{0}.options.baseURL in the configuration")]
+    #[error(
+        "the provider \"{0}\" has no address: set provider.{0}.options.baseURL in the configuration"
+    )]
     NoAddress(String),
 }
 
@@ -55,10 +61,13 @@ pub async fn choose_model(
         return named(spec, settings, env, Selection::Configured);
     }
     for row in PROVIDERS {
-        let (Some(model), Some((variable, _))) = (row.default_model, row.key_from(env)) else {
-            continue;
+        let Some(model) = row.default_model else { continue };
+        let configured = settings.provider.get(row.id).and_then(|p| p.options.api_key.as_ref());
+        let why = match (row.key_from(env), configured) {
+            (Some((variable, _)), _) => Selection::KeyFound(variable.to_owned()),
+            (None, Some(key)) if !key.is_empty() => Selection::Configured,
+            _ => continue,
         };
-        let why = Selection::KeyFound(variable.to_owned());
         return named(&format!("{}/{model}", row.id), settings, env, why);
     }
     let local = if env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off") {
@@ -129,7 +138,9 @@ fn endpoint(
         }
         match own.npm.as_deref() {
             Some("@ai-sdk/anthropic") => endpoint.wire = Wire::AnthropicMessages,
-            Some("@ai-sdk/openai-compatible" | "@ai-sdk/openai") => endpoint.wire = Wire::OpenaiChat,
+            Some("@ai-sdk/openai-compatible" | "@ai-sdk/openai") => {
+                endpoint.wire = Wire::OpenaiChat
+            }
             _ => {}
         }
         let configured = own.options.api_key.clone().filter(|key| !key.is_empty());

@@ -92,10 +92,8 @@ impl Workbench {
     /// than tighten rules.
     pub fn open(directory: &Path, trusted: bool) -> Result<Self, SetupError> {
         let env: fn(&str) -> Option<String> = |name| std::env::var(name).ok();
-        let workspace = Workspace::new(directory).map_err(|source| SetupError::Directory {
-            directory: directory.to_owned(),
-            source,
-        })?;
+        let workspace = Workspace::new(directory)
+            .map_err(|source| SetupError::Directory { directory: directory.to_owned(), source })?;
         let paths = Paths::from_env(&env);
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
@@ -145,10 +143,24 @@ impl Workbench {
 
     /// Opens or makes a session and puts everything on the desk.
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
-        let agent = self.agent(options.agent.as_deref())?;
-        let chosen = self.choose_model(options.model.as_deref(), &agent).await?;
+        let before = match options.session {
+            SessionChoice::New => None,
+            SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
+            SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
+        };
+        // A session goes on with the agent and the model that it had, unless others are named.
+        let before = before.as_ref().and_then(Session::last_prompt);
+        let name = options.agent.as_deref().or(before.map(|p| p.agent.as_str()));
+        let agent = self.agent(name)?;
+        let had = before.map(|p| p.model.to_string());
+        let chosen = self.choose_model(options.model.as_deref().or(had.as_deref()), &agent).await?;
         let (log, session, notices) = self.open_session(&options.session, options.fork)?;
-        let policy = self.policy(&agent, options.auto);
+        let mut policy = self.policy(&agent, options.auto);
+        // What was too large for an answer is ours, and the model is told to look there.
+        policy.allow_by_default(
+            "external_directory",
+            &format!("{}/*", Store::outputs(&log).display()),
+        );
         let gate = Arc::new(PermissionGate::new(policy, options.asker));
         let questions = gate.questions();
         let pipeline = self.pipeline(Arc::clone(&gate), Store::outputs(&log));
@@ -159,10 +171,7 @@ impl Workbench {
             agent: agent.name.clone(),
             max_output_tokens: chosen.max_output_tokens,
             temperature: agent.temperature,
-            budget: Budget {
-                steps: steps.map_or(usual.steps, |n| n as usize),
-                time: options.time,
-            },
+            budget: Budget { steps: steps.map_or(usual.steps, |n| n as usize), time: options.time },
             ..EngineOptions::new(self.system(&agent), tools)
         };
         let record = Record::new(session, log);

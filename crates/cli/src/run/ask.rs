@@ -22,10 +22,11 @@ impl Asker {
 
     /// Shows the question and waits for the answer on a thread of its own: reading a terminal
     /// cannot be interrupted, and the run must be.
-    pub fn ask(&mut self, id: u64, question: &Question) {
+    pub fn ask(&self, id: u64, question: &Question) {
         let questions = Arc::clone(&self.questions);
-        eprint!("{}", render(question, Style::for_stderr()));
-        if std::io::stderr().flush().is_err() {}
+        let text = render(question, Style::for_stderr());
+        let mut out = std::io::stderr().lock();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {}
         std::thread::spawn(move || {
             let mut line = String::new();
             let answer = match std::io::stdin().lock().read_line(&mut line) {
@@ -39,7 +40,8 @@ impl Asker {
 }
 
 fn render(question: &Question, style: Style) -> String {
-    let mut out = format!("\n{} {}\n", style.attention("?"), style.bold(&harmless(&question.summary)));
+    let mut out =
+        format!("\n{} {}\n", style.attention("?"), style.bold(&harmless(&question.summary)));
     if let Some(preview) = &question.preview {
         let preview = harmless(preview);
         let lines: Vec<&str> = preview.lines().collect();
@@ -50,8 +52,11 @@ fn render(question: &Question, style: Style) -> String {
             out.push_str(&style.dim(&format!("… {more} more lines\n")));
         }
     }
-    let scope: Vec<String> =
-        question.requests.iter().map(|r| format!("{} {}", r.permission, harmless(&r.always))).collect();
+    let scope: Vec<String> = question
+        .requests
+        .iter()
+        .map(|r| format!("{} {}", r.permission, harmless(&r.always)))
+        .collect();
     out.push_str(&format!(
         "[y] once  [a] always in this session ({})  [n] no  or say why not: ",
         scope.join(", ")

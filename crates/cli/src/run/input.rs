@@ -10,12 +10,14 @@ use toolwright::llm::{Content, Media};
 
 use crate::args::Run;
 use crate::exit::Problem;
+use crate::terminal::note;
 
 /// Bytes of standard input or of a file that fit into a prompt.
 const TEXT_CAP_BYTES: usize = 1 << 20;
 
-/// Bytes of an image or document that providers take.
-const MEDIA_CAP_BYTES: usize = 20 << 20;
+/// Bytes of an image that every provider takes: 5 MiB in base64.
+const IMAGE_CAP_BYTES: usize = (5 << 20) / 4 * 3;
+const DOCUMENT_CAP_BYTES: usize = 20 << 20;
 
 /// When to say that we wait for standard input.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -53,7 +55,7 @@ async fn read_stdin() -> Result<String, Problem> {
     let read = tokio::select! {
         read = &mut reading => read,
         () = tokio::time::sleep(PATIENCE) => {
-            eprintln!("tw: waiting for standard input to end (use < /dev/null if there is none)");
+            note("tw: waiting for standard input to end (use < /dev/null if there is none)");
             reading.await
         }
     };
@@ -88,7 +90,11 @@ fn attach(path: &Path) -> Result<Content, Problem> {
         [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
         _ => None,
     };
-    let cap = if mime.is_some() { MEDIA_CAP_BYTES } else { TEXT_CAP_BYTES };
+    let cap = match mime {
+        Some("application/pdf") => DOCUMENT_CAP_BYTES,
+        Some(_) => IMAGE_CAP_BYTES,
+        None => TEXT_CAP_BYTES,
+    };
     if bytes.len() > cap {
         let limit = cap >> 10;
         return Err(Problem::usage(format!(
@@ -98,7 +104,11 @@ fn attach(path: &Path) -> Result<Content, Problem> {
     match mime {
         Some(mime) => {
             let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
-            Ok(Content::Media(Media { mime: mime.into(), base64: STANDARD.encode(bytes).into(), name }))
+            Ok(Content::Media(Media {
+                mime: mime.into(),
+                base64: STANDARD.encode(bytes).into(),
+                name,
+            }))
         }
         None => match String::from_utf8(bytes) {
             Ok(text) => Ok(Content::text(format!("<file path=\"{shown}\">\n{text}\n</file>"))),

@@ -9,20 +9,20 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use toolwright::{
     CancellationToken, Desk, DeskOptions, Event, Selection, SessionChoice, TurnEnd, Workbench,
 };
 
 use crate::args::{Format, Run, Shared};
 use crate::exit::{Exit, Problem};
-use crate::terminal::Style;
+use crate::terminal::{Style, note};
 
 /// Events that the printer may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
 
 /// Something that shows a run.
-trait Face {
+trait Face: Send {
     /// Before the first event. A face that cannot write any more says so with an error.
     fn begin(&mut self, desk: &Desk) -> std::io::Result<()>;
     fn event(&mut self, event: &Event) -> std::io::Result<()>;
@@ -43,7 +43,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     let style = Style::for_stderr();
     for warning in &workbench.config.warnings {
-        eprintln!("{}", style.attention(&format!("! {warning}")));
+        note(&style.attention(&format!("! {warning}")));
     }
     let content = input::prompt(&options).await?;
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
@@ -83,33 +83,31 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         Format::Json => Box::new(json::JsonFace::new(desk.engine.session(), options.thinking)),
     };
     for notice in &desk.notices {
-        eprintln!("{}", style.attention(&format!("! {notice}")));
+        note(&style.attention(&format!("! {notice}")));
     }
     if desk.chosen == Selection::Demo && options.format == Format::Text {
-        eprintln!(
-            "{}",
-            style.attention("! no key and no local server found: this is the built-in demo model")
-        );
+        let text = "! no key and no local server found: this is the built-in demo model";
+        note(&style.attention(text));
     }
     // A reader that is gone before anything was printed: nothing has been done yet.
     if face.begin(&desk).is_err() {
         return Ok(Exit::Failed);
     }
-    let end = drive(desk, content, sender, events, face.as_mut()).await;
+    let end = drive(desk, content, sender, events, face).await;
     Ok(Exit::from(end.status))
 }
 
-/// Runs the turn and shows it until it has ended.
+/// Runs the turn and shows it until both have come to their end.
 async fn drive(
     desk: Desk,
     content: Vec<toolwright::llm::Content>,
     sender: mpsc::Sender<Event>,
-    mut events: mpsc::Receiver<Event>,
-    face: &mut dyn Face,
+    events: mpsc::Receiver<Event>,
+    face: Box<dyn Face>,
 ) -> TurnEnd {
     let Desk { mut engine, questions, .. } = desk;
     let cancel = CancellationToken::new();
-    let asked_to_stop = cancel.clone();
+    let shown = show(face, events, ask::Asker::new(questions), cancel.clone());
     let turn = async {
         if content.is_empty() {
             engine.resume(&cancel, &sender).await
@@ -117,42 +115,68 @@ async fn drive(
             engine.prompt(content, &cancel, &sender).await
         }
     };
-    tokio::pin!(turn);
+    let work = async {
+        let end = turn.await;
+        // The last event is on its way; a face that broke has cancelled and is gone.
+        if shown.await.is_err() {}
+        end
+    };
+    tokio::pin!(work);
     let mut stop = StopSignals::listen();
-    let mut tick = tokio::time::interval(Duration::from_millis(100));
-    let mut end: Option<TurnEnd> = None;
-    let mut asker = ask::Asker::new(questions);
     loop {
         tokio::select! {
             biased;
             () = stop.next() => {
-                if asked_to_stop.is_cancelled() {
+                if cancel.is_cancelled() {
                     // Asked twice: the person does not want to wait.
                     toolwright::end_everything();
                     std::process::exit(Exit::Interrupted.code());
                 }
-                asked_to_stop.cancel();
+                cancel.cancel();
             }
-            Some(event) = events.recv() => {
-                let shown = face.event(&event);
-                if let Event::Question { id, question } = event {
-                    asker.ask(id, &question);
-                }
-                // Nobody reads any more: what cannot be shown should not go on.
-                if shown.is_err() {
-                    asked_to_stop.cancel();
-                }
-            }
-            finished = &mut turn, if end.is_none() => end = Some(finished),
-            _ = tick.tick() => if face.tick().is_err() {
-                asked_to_stop.cancel();
-            },
-        }
-        // The turn's last event has been sent by now: show what is still in the channel.
-        if let Some(end) = end.take_if(|_| events.is_empty()) {
-            return end;
+            end = &mut work => return end,
         }
     }
+}
+
+/// Shows events on a thread of its own: a terminal or a pipe that does not take what is written
+/// would otherwise hold up signals, deadlines and the turn itself.
+fn show(
+    mut face: Box<dyn Face>,
+    mut events: mpsc::Receiver<Event>,
+    asker: ask::Asker,
+    cancel: CancellationToken,
+) -> oneshot::Receiver<()> {
+    const TICK: Duration = Duration::from_millis(100);
+    let (done, finished) = oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || {
+        loop {
+            let next = runtime.block_on(async { tokio::time::timeout(TICK, events.recv()).await });
+            let (result, is_last) = match next {
+                Ok(Some(event)) => {
+                    let result = face.event(&event);
+                    if let Event::Question { id, question } = &event {
+                        asker.ask(*id, question);
+                    }
+                    (result, matches!(event, Event::TurnEnded(_)))
+                }
+                Ok(None) => break,
+                Err(_) => (face.tick(), false),
+            };
+            if result.is_err() {
+                // Nobody reads any more: what cannot be shown should not go on.
+                cancel.cancel();
+                break;
+            }
+            if is_last {
+                break;
+            }
+        }
+        // Nobody waits any more after a second interrupt.
+        if done.send(()).is_err() {}
+    });
+    finished
 }
 
 /// SIGINT, SIGTERM and SIGHUP, all of them a wish to stop.

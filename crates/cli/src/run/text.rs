@@ -35,7 +35,15 @@ impl TextFace {
     pub fn new(style: Style, thinking: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let live = io::stderr().is_terminal() && !dumb;
-        Self { style, thinking, live, spinner: None, frame: 0, mid_line: false, running: Vec::new() }
+        Self {
+            style,
+            thinking,
+            live,
+            spinner: None,
+            frame: 0,
+            mid_line: false,
+            running: Vec::new(),
+        }
     }
 
     /// A line of its own on standard error.
@@ -93,7 +101,11 @@ impl TextFace {
             Ending::Skipped | Ending::Interrupted => style.attention("–"),
         };
         let title = one_line(&outcome.title, SUMMARY_CHARS);
-        let about = if title.is_empty() { outcome.tool.clone() } else { format!("{} {title}", outcome.tool) };
+        let about = if title.is_empty() {
+            outcome.tool.clone()
+        } else {
+            format!("{} {title}", outcome.tool)
+        };
         let mut notes = Vec::new();
         if let Some(code) = exit {
             notes.push(format!("exit code {code}"));
@@ -111,7 +123,8 @@ impl TextFace {
         if outcome.duration_ms >= 1000 {
             notes.push(format!("{:.1} s", outcome.duration_ms as f64 / 1000.0));
         }
-        let notes = if notes.is_empty() { String::new() } else { format!(" – {}", notes.join(", ")) };
+        let notes =
+            if notes.is_empty() { String::new() } else { format!(" – {}", notes.join(", ")) };
         self.line(&format!("  {mark} {about}{}", style.dim(&notes)))
     }
 
@@ -119,7 +132,9 @@ impl TextFace {
         let style = self.style;
         match end.status {
             TurnStatus::Done => {}
-            TurnStatus::Interrupted => self.line(&style.attention("interrupted; go on with: tw run -c"))?,
+            TurnStatus::Interrupted => {
+                self.line(&style.attention("interrupted; go on with: tw run -c"))?
+            }
             TurnStatus::Failed => {
                 let problem = end.problem.as_deref().unwrap_or("it failed");
                 self.line(&style.bad(&format!("tw: {}", harmless(problem))))?;
@@ -129,7 +144,9 @@ impl TextFace {
             }
             TurnStatus::OutOfBudget => {
                 let problem = end.problem.as_deref().unwrap_or("the budget ran out");
-                self.line(&style.attention(&format!("tw: {problem}; go on with: tw run -c \"continue\"")))?;
+                self.line(
+                    &style.attention(&format!("tw: {problem}; go on with: tw run -c \"continue\"")),
+                )?;
             }
             TurnStatus::Denied => {}
         }
@@ -173,13 +190,19 @@ impl Face for TextFace {
             }
             Event::CallStarted { position, tool, summary, .. } => {
                 let about = one_line(summary, SUMMARY_CHARS);
-                let about = if about.starts_with(tool.as_str()) { about } else { format!("{tool} {about}") };
+                let about = if about.starts_with(tool.as_str()) {
+                    about
+                } else {
+                    format!("{tool} {about}")
+                };
                 self.running.push((*position, about));
                 self.clear_spinner()
             }
             Event::CallSettled { position, outcome, .. } => self.settled(*position, outcome),
             Event::Retrying { attempt, delay, cause } => {
-                let text = format!("  … {cause}; try {} in {:.1} s", attempt + 1, delay.as_secs_f32());
+                let cause = harmless(&cause.message);
+                let text =
+                    format!("  … {cause}; try {} in {:.1} s", attempt + 1, delay.as_secs_f32());
                 let text = self.style.attention(&text);
                 self.line(&text)
             }

@@ -27,7 +27,8 @@ fn with_answer(answer: Answer) -> (ModelServer, Folder) {
 
 #[test]
 fn a_refused_key() {
-    let body = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#;
+    let body =
+        r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#;
     let (_server, folder) = with_answer(Answer::status(401, body));
     fails(&folder, 1, &["status 401: invalid x-api-key", "Check the API key", "tw doctor"]);
 }
@@ -37,20 +38,29 @@ fn a_base_url_that_does_not_answer() {
     // A port that was just free and that nobody listens on.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://127.0.0.1:{port}");
-    let folder = folder().user_config(NO_RETRIES).env("ANTHROPIC_BASE_URL", &url).env("ANTHROPIC_API_KEY", "x");
+    let folder = folder()
+        .user_config(NO_RETRIES)
+        .env("ANTHROPIC_BASE_URL", &url)
+        .env("ANTHROPIC_API_KEY", "x");
     fails(&folder, 1, &["cannot reach", &url, "refused", "Check the address"]);
 }
 
 #[test]
 fn a_base_url_that_is_no_url() {
-    let folder = folder().user_config(NO_RETRIES).env("ANTHROPIC_BASE_URL", "nonsense").env("ANTHROPIC_API_KEY", "x");
+    let folder = folder()
+        .user_config(NO_RETRIES)
+        .env("ANTHROPIC_BASE_URL", "nonsense")
+        .env("ANTHROPIC_API_KEY", "x");
     fails(&folder, 1, &["nonsense/v1/messages cannot be used", "base URL"]);
 }
 
 #[test]
 fn a_server_that_sends_garbage() {
     for (body, expected) in [
-        (&b"<html><body>Welcome to nginx</body></html>"[..], "it starts with: <html><body>Welcome to nginx"),
+        (
+            &b"<html><body>Welcome to nginx</body></html>"[..],
+            "it starts with: <html><body>Welcome to nginx",
+        ),
         (&b"data: {broken\n\n"[..], "not valid JSON"),
         (&b"\x00\xff\xfe\x80"[..], "no event stream"),
         (&b""[..], "without sending an answer"),
@@ -68,7 +78,8 @@ fn a_server_that_hangs_up() {
 
 #[test]
 fn a_server_that_stops_in_the_middle_of_an_event() {
-    let server = ModelServer::start([Reply::default().say("The beginning").cut_after_text().into()]);
+    let server =
+        ModelServer::start([Reply::default().say("The beginning").cut_after_text().into()]);
     let folder = folder().user_config(NO_RETRIES).with_model(&server, Wire::Anthropic);
     let run = folder.tw(RUN).expect(1);
     assert_eq!(run.stdout, "The beginning\n", "what came is shown");
@@ -80,12 +91,20 @@ fn a_server_that_stops_in_the_middle_of_an_event() {
 #[test]
 fn a_server_in_trouble_is_tried_again_and_the_tries_are_shown() {
     let headers = vec![("retry-after-ms".to_owned(), "1".to_owned())];
-    let busy = || Answer::Status { status: 529, headers: headers.clone(), body: r#"{"error":{"message":"Overloaded"}}"#.into() };
+    let busy = || Answer::Status {
+        status: 529,
+        headers: headers.clone(),
+        body: r#"{"error":{"message":"Overloaded"}}"#.into(),
+    };
     let server = ModelServer::start([busy(), busy(), Answer::text("at last")]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     let run = folder.tw(RUN).expect(0);
     assert_eq!(run.stdout, "at last\n");
-    assert!(run.stderr.contains("Overloaded; try 2") && run.stderr.contains("try 3"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("Overloaded; try 2") && run.stderr.contains("try 3"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -94,7 +113,12 @@ fn an_unknown_model_is_sent_as_given_and_the_servers_words_are_shown() {
     let server = ModelServer::start([Answer::status(404, body)]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     let run = folder.tw(&["run", "-m", "anthropic/no-such-model", "hi"]).expect(1);
-    assert!(run.stderr.contains("model: no-such-model") && run.stderr.contains("Check the model's name"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("model: no-such-model")
+            && run.stderr.contains("Check the model's name"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(server.last_request().body["model"], "no-such-model");
 }
 
@@ -124,9 +148,14 @@ fn names_that_do_not_exist_are_usage_errors_with_a_hint() {
 
 #[test]
 fn a_configuration_file_with_a_mistake() {
-    let folder = folder().file("toolwright.json", "{\n  \"model\": \"anthropic/m\"\n  \"steps\": 5\n}\n");
+    let folder =
+        folder().file("toolwright.json", "{\n  \"model\": \"anthropic/m\"\n  \"steps\": 5\n}\n");
     let run = folder.tw(RUN).expect(2);
-    assert!(run.stderr.contains("toolwright.json:2:25: not valid JSON: Expected comma"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("toolwright.json:2:25: not valid JSON: Expected comma"),
+        "{}",
+        run.stderr
+    );
     folder.write("toolwright.json", "{\"steps\": \"many\"}");
     let run = folder.tw(RUN).expect(2);
     assert!(run.stderr.contains("toolwright.json:1:11: steps: invalid type"), "{}", run.stderr);
@@ -134,14 +163,20 @@ fn a_configuration_file_with_a_mistake() {
 
 /// Runs `tw` where `path` is a file system of its own, mounted with `options`. Nothing if this
 /// machine does not let us mount, which is said.
-fn in_mount(folder: &Folder, path: &str, options: &str, arguments: &[&str]) -> Option<toolwright_testkit::Finished> {
+fn in_mount(
+    folder: &Folder,
+    path: &str,
+    options: &str,
+    arguments: &[&str],
+) -> Option<toolwright_testkit::Finished> {
     let script = format!("mount -t tmpfs -o {options} tmpfs {path} && exec \"$@\"");
     let may_mount = |flags: &[&str]| {
         let mut probe = std::process::Command::new("unshare");
         probe.args(flags).args(["sh", "-c", &format!("mount -t tmpfs tmpfs {path}")]);
         probe.output().is_ok_and(|o| o.status.success())
     };
-    let flags = [&["--mount"][..], &["--map-root-user", "--mount"][..]].into_iter().find(|f| may_mount(f));
+    let flags =
+        [&["--mount"][..], &["--map-root-user", "--mount"][..]].into_iter().find(|f| may_mount(f));
     let Some(flags) = flags else {
         println!("skipped: this machine does not allow mounting a tmpfs");
         return None;
@@ -175,7 +210,12 @@ fn a_disk_that_is_full_from_the_start() {
     let data = folder.root().join("data").display().to_string();
     let Some(run) = in_mount(&folder, &data, "size=4k,nr_inodes=1", RUN) else { return };
     let run = run.expect(1);
-    assert!(run.stderr.contains("cannot write the session file") && run.stderr.contains("Free some space"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("cannot write the session file")
+            && run.stderr.contains("Free some space"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -189,7 +229,11 @@ fn a_workspace_that_cannot_be_written() {
     let arguments = ["run", "--auto", "--dir", &work, "-m", "anthropic/m", "write it"];
     let Some(run) = in_mount(&folder, &work, "ro", &arguments) else { return };
     let run = run.expect(0);
-    assert!(run.stderr.contains("✗ write") && run.stderr.contains("Read-only file system"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("✗ write") && run.stderr.contains("Read-only file system"),
+        "{}",
+        run.stderr
+    );
     assert!(crate::results(&server.last_request())[0].contains("Cannot write"));
 }
 
@@ -201,7 +245,8 @@ fn a_reader_that_goes_away_ends_the_run() {
         Answer::text("never"),
     ]);
     let folder = folder().with_model(&server, Wire::Anthropic);
-    let mut command = folder.command(&["run", "--auto", "--format", "json", "-m", "anthropic/m", "go"]);
+    let mut command =
+        folder.command(&["run", "--auto", "--format", "json", "-m", "anthropic/m", "go"]);
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let code = child.wait().unwrap().code();

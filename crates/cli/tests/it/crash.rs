@@ -38,14 +38,18 @@ fn killed_before_the_request() {
 
 #[test]
 fn killed_in_the_middle_of_the_answer() {
-    let server = ModelServer::start([Reply::default().say("Shown before the end").hold_after_text().into()]);
+    let server =
+        ModelServer::start([Reply::default().say("Shown before the end").hold_after_text().into()]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     let child = folder.start(RUN);
     child.wait_for("Shown before the end");
     child.kill();
     assert!(folder.tw(&["show"]).expect(0).stdout.contains("Shown before the end"));
     let request = go_on(&folder, &server);
-    assert!(!String::from_utf8_lossy(&request.raw).contains("Shown before"), "half an answer is not sent");
+    assert!(
+        !String::from_utf8_lossy(&request.raw).contains("Shown before"),
+        "half an answer is not sent"
+    );
 }
 
 #[test]
@@ -66,7 +70,11 @@ fn killed_while_one_tool_runs_and_another_waits_for_it() {
 
     let request = go_on(&folder, &server);
     let results = results(&request);
-    assert!(results[0].contains("its outcome is unknown") && results[0].contains("echo once"), "{}", results[0]);
+    assert!(
+        results[0].contains("its outcome is unknown") && results[0].contains("echo once"),
+        "{}",
+        results[0]
+    );
     assert!(results[1].contains("was not started"), "{}", results[1]);
     assert_eq!(folder.read("log"), "once\n");
     assert!(!folder.work().join("later.txt").exists());
@@ -124,7 +132,9 @@ fn a_log_cut_at_any_byte_opens_and_says_so() {
     let whole = std::fs::read(&file).unwrap();
     let header = whole.iter().position(|b| *b == b'\n').unwrap() + 1;
     // A process each: a sample of the cuts here, all of them in the session crate's own test.
-    for cut in [header, header + 1, whole.len() / 3, whole.len() / 2, whole.len() - 2, whole.len() - 1] {
+    for cut in
+        [header, header + 1, whole.len() / 3, whole.len() / 2, whole.len() - 2, whole.len() - 1]
+    {
         std::fs::write(&file, &whole[..cut]).unwrap();
         server.then(Answer::text("Went on."));
         let run = folder.tw(&["run", "--auto", "-c", "-m", "anthropic/m", "Go on"]).expect(0);
@@ -141,7 +151,11 @@ fn a_session_in_use_is_refused_with_a_way_out() {
     let child = folder.start(RUN);
     child.wait_for("busy");
     let run = folder.tw(&["run", "-c", "-m", "anthropic/m", "me too"]).expect(1);
-    assert!(run.stderr.contains("in use by another process") && run.stderr.contains("--fork"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("in use by another process") && run.stderr.contains("--fork"),
+        "{}",
+        run.stderr
+    );
     server.then(Answer::text("On a copy."));
     let run = folder.tw(&["run", "-c", "--fork", "-m", "anthropic/m", "me too"]).expect(0);
     assert_eq!(run.stdout, "On a copy.\n");

@@ -6,10 +6,16 @@ fn without_key_and_server_the_demo_really_looks_and_says_what_it_is() {
         .file("README.md", "# Frobnicator\n\nTurns wheels.\n")
         .file("src/wheel.rs", "fn turn_wheel() {}\n");
     let run = folder.tw(&["run", "Where is turn_wheel?"]).expect(0);
-    for part in ["Frobnicator", "Turns wheels.", "Found 1 matches", "not a language model", "ANTHROPIC_API_KEY"] {
+    for part in [
+        "Frobnicator",
+        "Turns wheels.",
+        "Found 1 matches",
+        "not a language model",
+        "ANTHROPIC_API_KEY",
+    ] {
         assert!(run.stdout.contains(part), "{part} in {}", run.stdout);
     }
-    for part in ["demo model", "✓ glob", "✓ read README.md", "✓ grep", "bash git log"] {
+    for part in ["demo model", "✓ read .", "✓ read README.md", "✓ grep", "bash git log"] {
         assert!(run.stderr.contains(part), "{part} in {}", run.stderr);
     }
 }
@@ -17,17 +23,28 @@ fn without_key_and_server_the_demo_really_looks_and_says_what_it_is() {
 #[test]
 fn doctor_names_what_it_found_and_what_to_do_next() {
     let run = folder().tw(&["doctor"]).expect(0);
-    assert!(run.stdout.contains("demo/demo") && run.stdout.contains("set ANTHROPIC_API_KEY"), "{}", run.stdout);
-    let keyed = folder().env("OPENAI_API_KEY", "sk-secret").env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+    assert!(
+        run.stdout.contains("demo/demo") && run.stdout.contains("set ANTHROPIC_API_KEY"),
+        "{}",
+        run.stdout
+    );
+    let keyed =
+        folder().env("OPENAI_API_KEY", "sk-secret").env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
     let run = keyed.tw(&["doctor"]).expect(0);
-    assert!(run.stdout.contains("OPENAI_API_KEY (OpenAI, http://127.0.0.1:1/v1)"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("OPENAI_API_KEY (OpenAI, http://127.0.0.1:1/v1)"),
+        "{}",
+        run.stdout
+    );
     assert!(!run.stdout.contains("sk-secret"));
 }
 
 #[test]
 fn help_version_and_completions_are_answers() {
     let folder = folder();
-    for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"], &[]] {
+    for arguments in
+        [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"], &[]]
+    {
         let run = folder.tw(arguments).expect(0);
         assert!(!run.stdout.is_empty() && run.stderr.is_empty(), "{arguments:?}");
     }

@@ -8,7 +8,10 @@ fn a_whole_turn_reads_edits_runs_and_answers_on_both_wires() {
     for (wire, model) in [(Wire::Anthropic, "anthropic/m"), (Wire::Chat, "openai-chat/m")] {
         let server = ModelServer::start([
             Reply::default().say("Reading.").call("read", json!({"filePath": "a.txt"})).into(),
-            Answer::call("edit", json!({"filePath": "a.txt", "oldString": "one", "newString": "two"})),
+            Answer::call(
+                "edit",
+                json!({"filePath": "a.txt", "oldString": "one", "newString": "two"}),
+            ),
             Answer::call("bash", json!({"command": "cat a.txt; exit 3"})),
             Answer::text("All done."),
         ]);
@@ -22,7 +25,8 @@ fn a_whole_turn_reads_edits_runs_and_answers_on_both_wires() {
         let requests = server.requests();
         assert_eq!(requests.len(), 4);
         let last = String::from_utf8_lossy(&requests[3].raw).into_owned();
-        for expected in ["Change it", "1: one", "Edit applied successfully.", "two\\n[exit code 3]"] {
+        for expected in ["Change it", "1: one", "Edit applied successfully.", "two\\n[exit code 3]"]
+        {
             assert!(last.contains(expected), "{expected} in {last}");
         }
         if wire == Wire::Anthropic {
@@ -41,21 +45,33 @@ fn json_lines_tell_the_whole_run_and_close_with_a_result() {
         Answer::text("Done."),
     ]);
     let folder = folder().with_model(&server, Wire::Anthropic);
-    let run = folder.tw(&["run", "--auto", "--format", "json", "-m", "anthropic/m", "go"]).expect(0);
+    let run =
+        folder.tw(&["run", "--auto", "--format", "json", "-m", "anthropic/m", "go"]).expect(0);
     let lines = run.lines();
     let kinds: Vec<&str> = lines.iter().map(|l| l["type"].as_str().unwrap()).collect();
     let without_deltas: Vec<&str> = kinds.iter().copied().filter(|k| *k != "text_delta").collect();
     assert_eq!(
         without_deltas,
         [
-            "session", "step_start", "text", "step_finish", "tool_start", "tool_use", "step_start", "text",
-            "step_finish", "result"
+            "session",
+            "step_start",
+            "text",
+            "step_finish",
+            "tool_start",
+            "tool_use",
+            "step_start",
+            "text",
+            "step_finish",
+            "result"
         ]
     );
     let session = &lines[0]["sessionID"];
     assert!(lines.iter().all(|l| l["sessionID"] == *session && l["timestamp"].is_u64()));
-    let deltas: String =
-        lines.iter().filter(|l| l["type"] == "text_delta").map(|l| l["delta"].as_str().unwrap()).collect();
+    let deltas: String = lines
+        .iter()
+        .filter(|l| l["type"] == "text_delta")
+        .map(|l| l["delta"].as_str().unwrap())
+        .collect();
     assert_eq!(deltas, "Looking.Done.");
     let tool = lines.iter().find(|l| l["type"] == "tool_use").unwrap();
     assert_eq!(tool["part"]["state"]["status"], "completed");
@@ -72,7 +88,11 @@ fn json_lines_tell_the_whole_run_and_close_with_a_result() {
 fn any_split_of_the_stream_gives_the_same_run() {
     for size in [1, 7] {
         let server = ModelServer::start([
-            Reply::default().say("Grüße ").call("bash", json!({"command": "echo ä"})).split(size).into(),
+            Reply::default()
+                .say("Grüße ")
+                .call("bash", json!({"command": "echo ä"}))
+                .split(size)
+                .into(),
             Reply::default().say("Fertig – ✓").split(size).into(),
         ]);
         let folder = folder().with_model(&server, Wire::Anthropic);
@@ -85,9 +105,7 @@ fn any_split_of_the_stream_gives_the_same_run() {
 #[test]
 fn calls_of_one_message_run_side_by_side_and_answer_in_order() {
     // Each waits for the other's file: run one after the other they would both time out.
-    let meet = |own: &str, other: &str| {
-        json!({"command": format!("touch {own}; until [ -e {other} ]; do :; done; echo {own}"), "timeout": 30000})
-    };
+    let meet = |own: &str, other: &str| json!({"command": format!("touch {own}; until [ -e {other} ]; do :; done; echo {own}"), "timeout": 30000});
     let server = ModelServer::start([
         Reply::default().call("bash", meet("a", "b")).call("bash", meet("b", "a")).into(),
         Answer::text("ok"),
@@ -101,7 +119,8 @@ fn calls_of_one_message_run_side_by_side_and_answer_in_order() {
 
 #[test]
 fn edits_of_one_file_in_one_message_apply_one_after_the_other() {
-    let edit = |old: &str, new: &str| json!({"filePath": "n.txt", "oldString": old, "newString": new});
+    let edit =
+        |old: &str, new: &str| json!({"filePath": "n.txt", "oldString": old, "newString": new});
     let server = ModelServer::start([
         Reply::default()
             .call("edit", edit("1", "2"))
@@ -134,10 +153,23 @@ fn bad_calls_come_back_with_what_is_wrong_and_the_loop_goes_on() {
     let request = server.last_request();
     assert_history_is_valid(&request);
     let results = results(&request);
-    assert!(results[0].contains("1: hello") && results[0].contains("added the missing closing brackets"), "{}", results[0]);
+    assert!(
+        results[0].contains("1: hello")
+            && results[0].contains("added the missing closing brackets"),
+        "{}",
+        results[0]
+    );
     assert!(results[1].contains("took \"Read_File\" as read"), "{}", results[1]);
-    assert!(results[2].contains("[\"limit\"]") && results[2].contains("Please rewrite the input"), "{}", results[2]);
-    assert!(results[3].contains("not a JSON object") && results[3].contains("not json at all"), "{}", results[3]);
+    assert!(
+        results[2].contains("[\"limit\"]") && results[2].contains("Please rewrite the input"),
+        "{}",
+        results[2]
+    );
+    assert!(
+        results[3].contains("not a JSON object") && results[3].contains("not json at all"),
+        "{}",
+        results[3]
+    );
     assert!(results[4].contains("no tool named \"teleport\""), "{}", results[4]);
     assert!(results[5].contains("names no tool"), "{}", results[5]);
     let sent: Vec<Value> = request.messages()[1]["content"].as_array().unwrap().clone();
@@ -147,7 +179,10 @@ fn bad_calls_come_back_with_what_is_wrong_and_the_loop_goes_on() {
 #[test]
 fn a_call_cut_at_the_token_limit_does_not_run() {
     let server = ModelServer::start([
-        Reply::default().raw_call("bash", "{\"command\":\"touch ran\",\"x\":[1").finish("max_tokens").into(),
+        Reply::default()
+            .raw_call("bash", "{\"command\":\"touch ran\",\"x\":[1")
+            .finish("max_tokens")
+            .into(),
         Answer::text("ok"),
     ]);
     let folder = folder().with_model(&server, Wire::Anthropic);
@@ -160,9 +195,12 @@ fn a_call_cut_at_the_token_limit_does_not_run() {
 fn duplicate_and_missing_call_ids_are_told_apart() {
     let server = ModelServer::start([
         Reply::default()
-            .call("bash", json!({"command": "echo 1"})).with_id("same")
-            .call("bash", json!({"command": "echo 2"})).with_id("same")
-            .call("bash", json!({"command": "echo 3"})).with_id("")
+            .call("bash", json!({"command": "echo 1"}))
+            .with_id("same")
+            .call("bash", json!({"command": "echo 2"}))
+            .with_id("same")
+            .call("bash", json!({"command": "echo 3"}))
+            .with_id("")
             .into(),
         Answer::text("ok"),
     ]);
@@ -258,4 +296,30 @@ fn interrupting_ends_at_once_with_130_and_a_session_that_goes_on() {
     let request = server.last_request();
     assert_eq!(request.messages().len(), 1, "the half answer is for people only");
     assert!(folder.tw(&["show"]).expect(0).stdout.contains("Half an"));
+}
+
+#[test]
+fn answers_that_are_no_answer_are_no_success() {
+    for (reply, expected) in [
+        (Reply::default(), "empty answer"),
+        (Reply::default().say("Half of").finish("max_tokens"), "output limit"),
+        (Reply::default().say("I can't").finish("refusal"), "refused"),
+    ] {
+        let server = ModelServer::start([reply.into()]);
+        let folder = folder().with_model(&server, Wire::Anthropic);
+        let run = folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(1);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_session_goes_on_with_its_own_agent_and_model() {
+    let server = ModelServer::start([Answer::text("a"), Answer::text("b")]);
+    let folder = folder().with_model(&server, Wire::Chat);
+    folder.tw(&["run", "-a", "plan", "-m", "openai-chat/special", "one"]).expect(0);
+    folder.tw(&["run", "-c", "two"]).expect(0);
+    let request = server.last_request();
+    assert_eq!(request.body["model"], "special");
+    let tools = request.body["tools"].to_string();
+    assert!(!tools.contains("\"write\""), "still the agent that changes nothing");
 }

@@ -43,7 +43,10 @@ fn ids(message: &Value, kind: &str, key: &str) -> Vec<String> {
 
 /// The text of all tool results in a request, in order.
 fn results(request: &Captured) -> Vec<String> {
-    let parts = request.messages().iter().flat_map(|m| m["content"].as_array().cloned().unwrap_or_default());
+    let parts = request
+        .messages()
+        .iter()
+        .flat_map(|m| m["content"].as_array().cloned().unwrap_or_default());
     parts
         .filter(|part| part["type"] == "tool_result")
         .map(|part| part["content"][0]["text"].as_str().unwrap_or_default().to_owned())

@@ -12,7 +12,11 @@ fn with_nobody_to_ask_an_ask_is_a_deny_and_the_status_says_so() {
     let folder = folder().with_model(&server, Wire::Anthropic);
     let run = folder.tw(&["run", "-m", "anthropic/m", "write"]).expect(3);
     assert!(!folder.work().join("a.txt").exists());
-    assert!(run.stderr.contains("denied: write write a.txt") || run.stderr.contains("denied: write"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("denied: write write a.txt") || run.stderr.contains("denied: write"),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("Nobody could be asked"), "{}", run.stderr);
     let request = server.last_request();
     assert_history_is_valid(&request);
@@ -42,8 +46,9 @@ fn a_rule_denies_allows_and_is_named() {
 fn a_projects_own_rules_can_tighten_but_not_loosen_until_it_is_trusted() {
     let write = || Answer::call("write", json!({"filePath": "a.txt", "content": "x"}));
     let server = ModelServer::start([write(), Answer::text("no"), write(), Answer::text("yes")]);
-    let folder =
-        folder().file("opencode.json", r#"{"permission":{"edit":"allow"}}"#).with_model(&server, Wire::Anthropic);
+    let folder = folder()
+        .file("opencode.json", r#"{"permission":{"edit":"allow"}}"#)
+        .with_model(&server, Wire::Anthropic);
     let run = folder.tw(&["run", "-m", "anthropic/m", "write"]).expect(3);
     assert!(run.stderr.contains("not trusted") && run.stderr.contains("--trust"), "{}", run.stderr);
     folder.tw(&["run", "--trust", "-m", "anthropic/m", "write"]).expect(0);
@@ -69,33 +74,87 @@ fn reading_outside_and_secrets_ask() {
         Answer::call("read", json!({"filePath": "link"})),
         Answer::call("read", json!({"filePath": "../outside.txt"})),
         Answer::call("grep", json!({"pattern": "SECRET"})),
-        Answer::call("edit", json!({"filePath": "../outside.txt", "oldString": "nope", "newString": "x"})),
+        Answer::call(
+            "edit",
+            json!({"filePath": "../outside.txt", "oldString": "nope", "newString": "x"}),
+        ),
         Answer::text("ok"),
     ]);
     let folder = folder().file(".env", "SECRET=1").with_model(&server, Wire::Anthropic);
     std::fs::write(folder.root().join("outside.txt"), "hidden words").unwrap();
-    std::os::unix::fs::symlink(folder.root().join("outside.txt"), folder.work().join("link")).unwrap();
+    std::os::unix::fs::symlink(folder.root().join("outside.txt"), folder.work().join("link"))
+        .unwrap();
     folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(3);
     let results = results(&server.last_request());
     for denied in &results[..3] {
         assert!(denied.contains("Permission denied"), "{denied}");
     }
-    assert!(results[3].contains("No files found") && results[3].contains("secrets"), "{}", results[3]);
-    assert!(results[4].contains("may not be read"), "an error must not tell about the file: {}", results[4]);
+    assert!(
+        results[3].contains("No files found") && results[3].contains("needs approval"),
+        "{}",
+        results[3]
+    );
+    assert!(
+        results[4].contains("may not be read"),
+        "an error must not tell about the file: {}",
+        results[4]
+    );
 }
 
 #[test]
 fn permission_check_explains_itself() {
-    let folder = folder().user_config(r#"{"permission":{"bash":{"git push*":"deny"}}}"#);
+    let folder =
+        folder().file(".env", "X=1").user_config(r#"{"permission":{"bash":{"git push*":"deny"}}}"#);
     let check = |command: &str| -> Value {
         let run = folder.tw(&["permission", "check", "--json", command]).expect(0);
         serde_json::from_str(&run.stdout).unwrap()
     };
     assert_eq!(check("git status")["decision"], "allow");
+    assert_eq!(check("git status; git push")["decision"], "deny", "each part of a line is judged");
+    assert_eq!(check("cat .env")["decision"], "ask", "what a command reads is judged as reading");
     assert_eq!(check("make all")["decision"], "ask");
     let denied = check("git push --force");
     assert_eq!(denied["decision"], "deny");
     assert_eq!(denied["rule"]["pattern"], "git push*");
     assert!(denied["from"].as_str().unwrap().ends_with("toolwright.json"));
     assert_eq!(denied["accesses"][0]["permission"], "bash");
+}
+
+#[test]
+fn what_was_too_large_for_an_answer_can_be_read_without_asking() {
+    let server = ModelServer::start([Answer::call("bash", json!({"command": "seq 1 100000"}))]);
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":"allow"}}"#)
+        .with_model(&server, Wire::Anthropic);
+    let child = folder.start(&["run", "-m", "anthropic/m", "go"]);
+    server.wait_for_request();
+    server.wait_for_request();
+    child.kill();
+    let notice = results(&server.last_request())[0].clone();
+    let path = notice
+        .split("output is in ")
+        .nth(1)
+        .unwrap()
+        .split(": use grep")
+        .next()
+        .unwrap()
+        .to_owned();
+    server.then(Answer::call("read", json!({"filePath": path, "offset": 50000, "limit": 1})));
+    server.then(Answer::text("ok"));
+    folder.tw(&["run", "-c", "go on"]).expect(0);
+    assert!(results(&server.last_request()).last().unwrap().contains("50000: 50000"));
+}
+
+#[test]
+fn a_deny_cannot_be_hidden_behind_another_command() {
+    let hide = ["cd . && rm -rf keep", "true; rm -rf keep", " rm -rf keep", "echo $(rm -rf keep)"];
+    let calls = hide.iter().map(|command| Answer::call("bash", json!({"command": command})));
+    let server = ModelServer::start(calls.chain([Answer::text("ok")]));
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":{"*":"allow","rm *":"deny"}}}"#)
+        .file("keep/file", "x")
+        .with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(3);
+    assert!(folder.work().join("keep/file").exists());
+    assert!(results(&server.last_request()).iter().all(|r| r.contains("Permission denied")));
 }

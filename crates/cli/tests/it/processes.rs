@@ -12,8 +12,11 @@ fn marker(n: u32) -> String {
 #[test]
 fn background_and_daemonised_processes_end_with_the_run() {
     let marker = marker(1);
-    let command = format!("{marker} & (setsid {marker} >/dev/null 2>&1 &) ; nohup {marker} >/dev/null 2>&1 & echo started");
-    let server = ModelServer::start([Answer::call("bash", json!({"command": command})), Answer::text("ok")]);
+    let command = format!(
+        "{marker} & (setsid {marker} >/dev/null 2>&1 &) ; nohup {marker} >/dev/null 2>&1 & echo started"
+    );
+    let server =
+        ModelServer::start([Answer::call("bash", json!({"command": command})), Answer::text("ok")]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
     assert_eq!(processes_with(&marker), Vec::<String>::new());
@@ -38,9 +41,16 @@ fn a_command_that_ignores_term_ends_at_its_timeout_with_its_output() {
 
 #[test]
 fn every_signal_that_ends_us_ends_our_children() {
-    for (n, (signal, code)) in [("INT", Some(130)), ("TERM", Some(130)), ("HUP", Some(130)), ("KILL", None)].into_iter().enumerate() {
+    for (n, (signal, code)) in
+        [("INT", Some(130)), ("TERM", Some(130)), ("HUP", Some(130)), ("KILL", None)]
+            .into_iter()
+            .enumerate()
+    {
         let marker = marker(30 + u32::try_from(n).unwrap());
-        let server = ModelServer::start([Answer::call("bash", json!({"command": format!("{marker}; {marker}")}))]);
+        let server = ModelServer::start([Answer::call(
+            "bash",
+            json!({"command": format!("{marker}; {marker}")}),
+        )]);
         let folder = folder().with_model(&server, Wire::Anthropic);
         let child = folder.start(&["run", "--auto", "-m", "anthropic/m", "go"]);
         eventually("the command", || (processes_with(&marker).len() >= 2).then_some(()));
@@ -53,7 +63,8 @@ fn every_signal_that_ends_us_ends_our_children() {
 #[test]
 fn a_command_has_no_terminal_no_input_and_a_group_of_its_own() {
     let command = "cat; tty; ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo leader";
-    let server = ModelServer::start([Answer::call("bash", json!({"command": command})), Answer::text("ok")]);
+    let server =
+        ModelServer::start([Answer::call("bash", json!({"command": command})), Answer::text("ok")]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
     let result = &results(&server.last_request())[0];

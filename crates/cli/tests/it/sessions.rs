@@ -13,7 +13,8 @@ fn sessions_are_listed_shown_continued_and_copied() {
     ]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     folder.tw(&["run", "-m", "anthropic/m", "The first prompt\nwith more lines"]).expect(0);
-    let list: Value = serde_json::from_str(&folder.tw(&["sessions", "--json"]).expect(0).stdout).unwrap();
+    let list: Value =
+        serde_json::from_str(&folder.tw(&["sessions", "--json"]).expect(0).stdout).unwrap();
     let id = list[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(list[0]["title"], "The first prompt");
 
@@ -26,7 +27,9 @@ fn sessions_are_listed_shown_continued_and_copied() {
     let table = folder.tw(&["sessions"]).expect(0).stdout;
     assert_eq!(table.lines().count(), 2, "{table}");
     let shown = folder.tw(&["show", &id]).expect(0).stdout;
-    for part in ["> The first prompt", "✓ glob", "First answer.", "> The second prompt", "Second answer."] {
+    for part in
+        ["> The first prompt", "✓ glob", "First answer.", "> The second prompt", "Second answer."]
+    {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert!(!shown.contains("On a copy"));
@@ -50,7 +53,11 @@ fn the_system_prompt_is_frozen_for_a_session() {
 #[test]
 fn ten_processes_with_a_session_each_do_not_get_in_each_others_way() {
     let server = ModelServer::start((0..20).map(|n| {
-        if n < 10 { Answer::call("bash", json!({"command": "echo hi"})) } else { Answer::text("done") }
+        if n < 10 {
+            Answer::call("bash", json!({"command": "echo hi"}))
+        } else {
+            Answer::text("done")
+        }
     }));
     let folder = folder().with_model(&server, Wire::Anthropic);
     let children: Vec<_> =

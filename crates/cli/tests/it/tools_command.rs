@@ -5,8 +5,10 @@ use crate::folder;
 #[test]
 fn the_tools_are_listed_with_their_schemas() {
     let folder = folder();
-    let list: Value = serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
-    let names: Vec<&str> = list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    let list: Value =
+        serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "write"]);
     let edit = &list[1]["parameters"];
     assert_eq!(edit["required"], json!(["filePath", "oldString", "newString"]));
@@ -24,12 +26,16 @@ fn one_call_goes_through_the_whole_pipeline_with_its_status() {
         folder.tw(&all)
     };
     assert!(call(&["read", r#"{"filePath":"a.txt"}"#]).expect(0).stdout.contains("1: hello"));
-    assert!(call(&["READ", r#"{"filePath":"a.txt",}"#]).expect(0).stdout.contains("Note on your call"));
+    assert!(
+        call(&["READ", r#"{"filePath":"a.txt",}"#]).expect(0).stdout.contains("Note on your call")
+    );
     assert!(call(&["read", "{}"]).expect(1).stdout.contains("invalid arguments"));
     assert!(call(&["nothing", "{}"]).expect(1).stdout.contains("no tool named"));
     let write = r#"{"filePath":"b.txt","content":"x"}"#;
     assert!(call(&["write", write]).expect(3).stdout.contains("Permission denied"));
-    let outcome: Value = serde_json::from_str(&call(&["write", write, "--auto", "--json"]).expect(0).stdout).unwrap();
+    let outcome: Value =
+        serde_json::from_str(&call(&["write", write, "--auto", "--json"]).expect(0).stdout)
+            .unwrap();
     assert_eq!(outcome["ending"], "completed");
     assert_eq!(folder.read("b.txt"), "x");
 }

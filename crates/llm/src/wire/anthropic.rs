@@ -68,7 +68,11 @@ impl Codec for AnthropicCodec {
     fn event(&mut self, event: SseEvent<'_>, out: &mut Vec<Event>) {
         let frame: Frame<'_> = match serde_json::from_str(event.data) {
             Ok(frame) => frame,
-            Err(error) => return out.push(unreadable(event.data, &error)),
+            // An event of a kind that we do not know may look any way it likes.
+            Err(error) => match serde_json::from_str::<Value>(event.data) {
+                Ok(value) if !is_known(&value, event.name) => return,
+                _ => return out.push(unreadable(event.data, &error)),
+            },
         };
         // Some compatible servers leave `type` out of the data and only name the event.
         let kind = if frame.kind.is_empty() { event.name } else { frame.kind.as_ref() };
@@ -115,6 +119,14 @@ impl AnthropicCodec {
             None => self.message_id = Some(id.to_owned()),
         }
         self.take_usage(message.get("usage"), out);
+        // Some servers put what they have so far into the start.
+        for (index, block) in
+            message.get("content").and_then(Value::as_array).into_iter().flatten().enumerate()
+        {
+            let index = index as u64;
+            self.block_start(index, Some(block.clone()), out);
+            self.block_stop(index, out);
+        }
     }
 
     fn block_start(&mut self, index: u64, block: Option<Value>, out: &mut Vec<Event>) {
@@ -199,6 +211,10 @@ impl AnthropicCodec {
         set("output_tokens", &mut self.usage.output);
         set("cache_read_input_tokens", &mut self.usage.cache_read);
         set("cache_creation_input_tokens", &mut self.usage.cache_write);
+        let thinking = usage.pointer("/output_tokens_details/thinking_tokens");
+        if let Some(thinking) = thinking.and_then(Value::as_u64) {
+            self.usage.reasoning = thinking;
+        }
         out.push(Event::Usage(self.usage));
     }
 
@@ -213,6 +229,19 @@ impl AnthropicCodec {
         };
         out.push(Event::Finish(Finish { reason, raw }));
     }
+}
+
+fn is_known(frame: &Value, name: &str) -> bool {
+    const KNOWN: &[&str] = &[
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "error",
+    ];
+    KNOWN.contains(&frame.get("type").and_then(Value::as_str).unwrap_or(name))
 }
 
 fn is_empty(input: &Value) -> bool {

@@ -15,6 +15,8 @@ struct Chunk<'a> {
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Value>,
+    /// Groq's place for the usage.
+    x_groq: Option<Value>,
     error: Option<Value>,
 }
 
@@ -25,6 +27,8 @@ struct Choice<'a> {
     delta: Option<Delta<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
+    /// Where some servers put it.
+    usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -36,6 +40,10 @@ struct Delta<'a> {
     reasoning_content: Option<Cow<'a, str>>,
     #[serde(borrow)]
     reasoning: Option<Text<'a>>,
+    #[serde(borrow)]
+    reasoning_text: Option<Cow<'a, str>>,
+    /// OpenRouter's form; often repeats what `reasoning` says.
+    reasoning_details: Option<Value>,
     #[serde(borrow)]
     refusal: Option<Cow<'a, str>>,
     tool_calls: Option<Vec<CallDelta>>,
@@ -102,12 +110,16 @@ impl Codec for ChatCodec {
             if let Some(delta) = choice.delta {
                 self.delta(delta, out);
             }
+            if let Some(usage) = choice.usage.filter(Value::is_object) {
+                out.push(Event::Usage(read_usage(&usage)));
+            }
             if let Some(reason) = choice.finish_reason {
                 self.finish = Some(reason.into_owned());
                 self.end_blocks(out);
             }
         }
-        if let Some(usage) = chunk.usage.filter(Value::is_object) {
+        let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take));
+        if let Some(usage) = chunk.usage.or(groq).filter(Value::is_object) {
             out.push(Event::Usage(read_usage(&usage)));
         }
     }
@@ -120,10 +132,24 @@ impl Codec for ChatCodec {
 
 impl ChatCodec {
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Event>) {
-        if let Some(text) = delta.reasoning_content {
-            self.say(Kind::Reasoning, &text, out);
-        } else if let Some(Text::Plain(text)) = delta.reasoning {
-            self.say(Kind::Reasoning, &text, out);
+        // The same thought may stand under several names: take it once.
+        let plain = match delta.reasoning {
+            Some(Text::Plain(text)) => Some(text),
+            _ => None,
+        };
+        let named = [delta.reasoning_content, plain, delta.reasoning_text];
+        match named.into_iter().flatten().find(|text| !text.is_empty()) {
+            Some(text) => self.say(Kind::Reasoning, &text, out),
+            None => {
+                for detail in delta.reasoning_details.iter().flat_map(Value::as_array).flatten() {
+                    let text = detail.get("text").or_else(|| detail.get("summary"));
+                    self.say(
+                        Kind::Reasoning,
+                        text.and_then(Value::as_str).unwrap_or_default(),
+                        out,
+                    );
+                }
+            }
         }
         match delta.content {
             Some(Text::Plain(text)) => self.say(Kind::Text, &text, out),
@@ -270,12 +296,17 @@ fn read_usage(usage: &Value) -> Usage {
         0 => number("/prompt_cache_hit_tokens"),
         cached => cached,
     };
+    let (prompt, completion) = (number("/prompt_tokens"), number("/completion_tokens"));
+    let reasoning = number("/completion_tokens_details/reasoning_tokens");
+    // xAI counts reasoning beside the completion, the others inside it; the total tells.
+    let all = completion.saturating_add(reasoning);
+    let beside = number("/total_tokens") == prompt.saturating_add(all);
     Usage {
         // The prompt's count includes what was cached.
-        input: number("/prompt_tokens").saturating_sub(cache_read),
-        output: number("/completion_tokens"),
-        reasoning: number("/completion_tokens_details/reasoning_tokens"),
+        input: prompt.saturating_sub(cache_read),
+        output: if beside { all } else { completion },
+        reasoning,
         cache_read,
-        cache_write: 0,
+        cache_write: number("/prompt_tokens_details/cache_write_tokens"),
     }
 }

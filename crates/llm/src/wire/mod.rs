@@ -141,13 +141,19 @@ impl Decoder {
         out
     }
 
-    /// The connection broke with `cause`: what was decoded stands, the answer is cut off.
-    pub fn break_off(&mut self, cause: &str) -> Vec<Event> {
+    /// Nothing more comes, because of `cause`. An answer that was whole but for its closing mark
+    /// stands; any other is cut off.
+    pub fn break_off(&mut self, cause: Failure) -> Vec<Event> {
         if self.closed {
             return Vec::new();
         }
         self.closed = true;
-        vec![Event::Failed(Failure::new(FailureKind::Truncated, cause))]
+        let mut out = Vec::new();
+        self.codec.end(&mut out);
+        if !matches!(out.last(), Some(Event::Finish(_))) {
+            out = vec![Event::Failed(cause)];
+        }
+        out
     }
 }
 

@@ -1,1 +1,216 @@
+//! What is sent, byte for byte, and what malformed answers come to.
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::Wire;
+use crate::{
+    Block, CallResult, Content, Event, FailureKind, Media, Origin, Request, ToolChoice,
+    ToolDefinition, Turn,
+};
+
+fn origin(model: &str) -> Origin {
+    Origin { provider: "p".to_owned(), model: model.to_owned() }
+}
+
+fn call(id: &str, text: &str, is_error: bool) -> Block {
+    Block::Call {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        arguments: serde_json::value::RawValue::from_string(r#"{"filePath": "a"}"#.to_owned())
+            .unwrap(),
+        result: CallResult { content: vec![Content::text(text)], is_error },
+    }
+}
+
+fn request(turns: Vec<Turn>) -> Request {
+    let tool = ToolDefinition {
+        name: "read".to_owned(),
+        description: "Reads.".to_owned(),
+        parameters: json!({"type": "object"}),
+    };
+    Request {
+        system: "Be brief.".into(),
+        turns: turns.into_iter().map(Arc::new).collect(),
+        tools: vec![tool].into(),
+        tool_choice: ToolChoice::Auto,
+        max_output_tokens: Some(100),
+        temperature: None,
+    }
+}
+
+fn conversation() -> Vec<Turn> {
+    let image = Media { mime: "image/png".into(), base64: "QUJD".into(), name: None };
+    vec![
+        Turn::User(vec![Content::text("Hi"), Content::Media(image)]),
+        Turn::Assistant {
+            origin: origin("m"),
+            blocks: vec![
+                Block::Reasoning { text: "Hm.".into(), opaque: Some(json!({"signature": "sig"})) },
+                Block::Text("Reading.".into()),
+                call("c1", "content", false),
+                call("c2", "no such file", true),
+            ],
+        },
+    ]
+}
+
+fn encoded(wire: Wire, model: &str, request: &Request) -> Value {
+    serde_json::from_slice(&wire.encode(model, request)).unwrap()
+}
+
+#[test]
+fn anthropic_requests_are_pinned() {
+    let body = encoded(Wire::AnthropicMessages, "m", &request(conversation()));
+    let expected = json!({
+        "model": "m", "max_tokens": 100, "stream": true,
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
+        "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "Hi"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
+                {"type": "text", "text": "Reading."},
+                {"type": "tool_use", "id": "c1", "name": "read", "input": {"filePath": "a"}},
+                {"type": "tool_use", "id": "c2", "name": "read", "input": {"filePath": "a"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "content"}]},
+                {"type": "tool_result", "tool_use_id": "c2", "is_error": true,
+                 "content": [{"type": "text", "text": "no such file"}], "cache_control": {"type": "ephemeral"}}]},
+        ],
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn chat_requests_are_pinned() {
+    let body = encoded(Wire::OpenaiChat, "m", &request(conversation()));
+    let calls = |id: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{\"filePath\": \"a\"}"}});
+    let expected = json!({
+        "model": "m", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 100,
+        "tools": [{"type": "function", "function":
+            {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}],
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [
+                {"type": "text", "text": "Hi"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]},
+            {"role": "assistant", "content": "Reading.", "tool_calls": [calls("c1"), calls("c2")]},
+            {"role": "tool", "tool_call_id": "c1", "content": "content"},
+            {"role": "tool", "tool_call_id": "c2", "content": "no such file"},
+        ],
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn signatures_go_back_to_the_model_that_made_them_only() {
+    let body = encoded(Wire::AnthropicMessages, "another", &request(conversation()));
+    let content = body["messages"][1]["content"].as_array().unwrap();
+    assert!(content.iter().all(|part| part["type"] != "thinking"), "{content:?}");
+}
+
+#[test]
+fn call_ids_that_a_provider_refuses_are_rewritten_the_same_way_each_time() {
+    let long = "x".repeat(500);
+    let strange = "call|äöü/1";
+    let blocks = vec![call(&long, "a", false), call(strange, "b", false), call("", "c", false)];
+    let turns = vec![Turn::Assistant { origin: origin("m"), blocks }];
+    let body = encoded(Wire::AnthropicMessages, "m", &request(turns));
+    let ids = |n: usize, key: &str| -> Vec<String> {
+        let content = body["messages"][n]["content"].as_array().unwrap();
+        content.iter().map(|p| p[key].as_str().unwrap().to_owned()).collect()
+    };
+    let sent = ids(0, "id");
+    assert_eq!(sent, ids(1, "tool_use_id"));
+    assert_eq!(sent.iter().collect::<std::collections::HashSet<_>>().len(), 3);
+    for id in &sent {
+        assert!(!id.is_empty() && id.len() <= 64, "{id}");
+        assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{id}");
+    }
+}
+
+#[test]
+fn nothing_empty_is_sent() {
+    let turns = vec![
+        Turn::User(vec![Content::text("")]),
+        Turn::Assistant { origin: origin("m"), blocks: vec![Block::Text("  ".into())] },
+        Turn::User(vec![Content::text("Hi")]),
+    ];
+    let body = encoded(Wire::AnthropicMessages, "m", &request(turns));
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn base_urls_work_with_and_without_version() {
+    let cases = [
+        (Wire::AnthropicMessages, "http://h", "http://h/v1/messages"),
+        (Wire::AnthropicMessages, "http://h/", "http://h/v1/messages"),
+        (Wire::AnthropicMessages, "http://h/v1", "http://h/v1/messages"),
+        (Wire::AnthropicMessages, "http://h/api/anthropic", "http://h/api/anthropic/v1/messages"),
+        (Wire::OpenaiChat, "http://h", "http://h/v1/chat/completions"),
+        (Wire::OpenaiChat, "http://h/v1/", "http://h/v1/chat/completions"),
+        (Wire::OpenaiChat, "http://h/openai", "http://h/openai/chat/completions"),
+    ];
+    for (wire, base, expected) in cases {
+        assert_eq!(wire.url(base), expected);
+    }
+}
+
+#[test]
+fn a_stream_always_closes_exactly_once() {
+    let bodies: &[(&str, FailureKind)] = &[
+        ("", FailureKind::Protocol),
+        ("<html>", FailureKind::Protocol),
+        ("data: {\n\n", FailureKind::Protocol),
+        ("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", FailureKind::Truncated),
+        ("data: {\"error\":{\"message\":\"slow down\",\"code\":429}}\n\n", FailureKind::RateLimit),
+        (
+            "data: {\"error\":{\"message\":\"maximum context length is 5\"}}\n\n",
+            FailureKind::ContextOverflow,
+        ),
+    ];
+    for (body, kind) in bodies {
+        let mut decoder = Wire::OpenaiChat.decoder();
+        let mut events = decoder.push(body.as_bytes());
+        events.extend(decoder.finish());
+        events.extend(decoder.finish());
+        let closing: Vec<_> =
+            events.iter().filter(|e| matches!(e, Event::Finish(_) | Event::Failed(_))).collect();
+        assert_eq!(closing.len(), 1, "{body}");
+        assert!(matches!(closing[0], Event::Failed(f) if f.kind == *kind), "{body}: {closing:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_decode_without_a_panic_and_close(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                Just(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"x\",\"arguments\":\"{\"}}]}}]}\n\n".to_vec()),
+                Just(b"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\"}}\n\n".to_vec()),
+                Just(b"data: {\"type\":\"content_block_delta\",\"index\":9,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n".to_vec()),
+                Just(b"data: {\"type\":\"content_block_stop\",\"index\":0}\n\n".to_vec()),
+                Just(b"data: [DONE]\n\n".to_vec()),
+                proptest::collection::vec(any::<u8>(), 0..40),
+            ],
+            0..12,
+        )
+    ) {
+        for wire in [Wire::AnthropicMessages, Wire::OpenaiChat] {
+            let mut decoder = wire.decoder();
+            let mut events = Vec::new();
+            for piece in &pieces {
+                events.extend(decoder.push(piece));
+            }
+            events.extend(decoder.finish());
+            let closings = events.iter().filter(|e| matches!(e, Event::Finish(_) | Event::Failed(_))).count();
+            prop_assert_eq!(closings, 1);
+            prop_assert!(matches!(events.last(), Some(Event::Finish(_) | Event::Failed(_))));
+        }
+    }
+}
