@@ -22,7 +22,7 @@ fn main() {
         Err(error) => {
             // Help and version are answers, not errors.
             let wanted = !error.use_stderr();
-            if error.print().is_err() {}
+            error.print().ok();
             if wanted { Exit::Done } else { Exit::BadUsage }
         }
     };
@@ -64,7 +64,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
             Ok(Exit::Done)
         }
         None => {
-            if Arguments::command().print_help().is_err() {}
+            Arguments::command().print_help().ok();
             Ok(Exit::Done)
         }
     };

@@ -76,7 +76,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
 
 /// A line on standard error. Where nobody reads it, nothing is lost that could be told elsewhere.
 pub fn note(line: &str) {
-    if writeln!(std::io::stderr(), "{line}").is_err() {}
+    writeln!(std::io::stderr(), "{line}").ok();
 }
 
 /// Prints to standard output; a reader that went away ends the command quietly.

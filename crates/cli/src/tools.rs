@@ -77,7 +77,9 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
         while let Some(update) = updates.recv().await {
             match update {
                 // Nothing is recorded here, so nothing has to be on disk first.
-                Update::Starting { go, .. } => if go.send(()).is_err() {},
+                Update::Starting { go, .. } => {
+                    go.send(()).ok();
+                }
                 Update::Settled { outcome, .. } => settled = Some(outcome),
                 Update::Fatal { message } => note(&format!("tw: {message}")),
                 Update::Progress { .. } => {}

@@ -6,6 +6,7 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
+use crate::load::Environment;
 use crate::settings::{KNOWN_KEYS, Settings};
 
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +44,7 @@ const JSONC: ParseOptions = ParseOptions {
 pub(crate) fn parse(
     path: &Path,
     text: &str,
-    env: Option<&dyn Fn(&str) -> Option<String>>,
+    env: Option<Environment<'_>>,
 ) -> Result<Parsed, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let at = |offset: usize, message: String| {
@@ -125,11 +126,7 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
 type Misplaced = (Vec<String>, String);
 
 /// Replaces `{env:NAME}` and `{file:path}` inside strings.
-fn substitute(
-    value: &mut Value,
-    file: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<(), Misplaced> {
+fn substitute(value: &mut Value, file: &Path, env: Environment<'_>) -> Result<(), Misplaced> {
     fn walk(
         value: &mut Value,
         place: &mut Vec<String>,
@@ -182,11 +179,7 @@ fn substitute(
     walk(value, &mut Vec::new(), &expand)
 }
 
-fn included(
-    path: &str,
-    file: &Path,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<String, String> {
+fn included(path: &str, file: &Path, env: Environment<'_>) -> Result<String, String> {
     let full = match path.strip_prefix("~/") {
         Some(rest) => PathBuf::from(env("HOME").unwrap_or_default()).join(rest),
         None => file.parent().unwrap_or(Path::new(".")).join(path),

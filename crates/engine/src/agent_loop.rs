@@ -349,7 +349,7 @@ impl Turn<'_> {
             let call = self.call_id(position);
             self.emit(Event::CallStarted { position, call, tool, summary }).await;
             // A call that was cancelled meanwhile no longer waits for this.
-            if go.send(()).is_err() {}
+            go.send(()).ok();
         }
         Ok(())
     }

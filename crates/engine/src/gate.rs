@@ -23,8 +23,10 @@ impl Questions {
     /// Answers a waiting question. An id that is unknown or was answered already does nothing.
     pub fn answer(&self, id: u64, answer: Answer) {
         let waiting = lock(&self.waiting).remove(&id);
-        // The asker may have been cancelled meanwhile.
-        if waiting.is_some_and(|sender| sender.send(answer).is_err()) {}
+        if let Some(sender) = waiting {
+            // The asker may have been cancelled meanwhile.
+            sender.send(answer).ok();
+        }
     }
 
     fn open(&self) -> (u64, oneshot::Receiver<Answer>) {

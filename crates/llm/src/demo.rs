@@ -194,7 +194,7 @@ fn search_word(prompt: &str) -> Option<String> {
 fn report(prompt: &str, seen: &Seen) -> String {
     let mut out = String::new();
     let names: Vec<&str> = seen.files().filter(|name| !name.starts_with('.')).collect();
-    let described = seen.of("read").find_map(|text| summary(text));
+    let described = seen.of("read").find_map(summary);
     match &described {
         Some(summary) => out.push_str(&format!("What I found: {summary}\n\n")),
         None if !names.is_empty() => out.push_str("No file here says what the project is.\n\n"),

@@ -154,7 +154,7 @@ impl Log {
         if let Err(source) = result {
             // A half-written line must not stand in front of the next one. If even this fails, the
             // next open cuts it off.
-            if self.file.set_len(self.length).is_err() {}
+            self.file.set_len(self.length).ok();
             return Err(LogError::Write { path: self.path.clone(), source });
         }
         self.length += self.line.len() as u64;
@@ -204,9 +204,7 @@ struct Contents {
 fn read_lines(path: &Path, bytes: &[u8]) -> Result<Contents, LogError> {
     let mut contents =
         Contents { entries: Vec::new(), notices: Vec::new(), whole: 0, last_id: None };
-    let mut number = 0;
-    for piece in bytes.split_inclusive(|b| *b == b'\n') {
-        number += 1;
+    for (number, piece) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
         let is_last = contents.whole + piece.len() == bytes.len();
         let whole_line = piece.strip_suffix(b"\n").and_then(checked);
         match whole_line.and_then(|line| serde_json::from_slice::<LineIn<'_>>(line).ok()) {
@@ -222,7 +220,7 @@ fn read_lines(path: &Path, bytes: &[u8]) -> Result<Contents, LogError> {
             }
             // The end of the file may be torn anywhere; cut from the first bad byte of it.
             None if is_last => return with_header(path, contents),
-            None => contents.notices.push(Notice::Damaged { line: number }),
+            None => contents.notices.push(Notice::Damaged { line: number + 1 }),
         }
         contents.whole += piece.len();
     }

@@ -104,7 +104,7 @@ impl Drop for ModelServer {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         for stream in self.shared.open.lock().unwrap().iter() {
-            if stream.shutdown(Shutdown::Both).is_err() {}
+            stream.shutdown(Shutdown::Both).ok();
         }
         // Wakes the accepting thread so that it sees the flag.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
@@ -119,13 +119,13 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
         let silent = matches!(shared.script.lock().unwrap().front(), Some(Answer::Silence));
         if silent {
             shared.script.lock().unwrap().pop_front();
-            if shared.arrived.send(()).is_err() {}
+            shared.arrived.send(()).ok();
             return hold(&mut stream);
         }
         let Some(captured) = read_request(&mut reader) else { return };
         let wire = if captured.path.ends_with("/messages") { Wire::Anthropic } else { Wire::Chat };
         shared.requests.lock().unwrap().push(captured);
-        if shared.arrived.send(()).is_err() {}
+        shared.arrived.send(()).ok();
         let answer = shared.script.lock().unwrap().pop_front();
         let answer = answer.unwrap_or_else(|| Answer::status(500, "the script is at its end"));
         if !respond(&mut stream, answer, wire) {
@@ -168,12 +168,12 @@ fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
             // Without a length: the end of the connection is the end of the body.
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes)).is_err() {}
-            if stream.shutdown(Shutdown::Both).is_err() {}
+            stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&bytes)).ok();
+            stream.shutdown(Shutdown::Both).ok();
             return false;
         }
         Answer::Close => {
-            if stream.shutdown(Shutdown::Both).is_err() {}
+            stream.shutdown(Shutdown::Both).ok();
             return false;
         }
         Answer::Silence => {
@@ -206,8 +206,8 @@ fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
         return false;
     }
     if reply.cut_after_text {
-        if send(stream, b"event: content_block_del").is_err() {}
-        if stream.shutdown(Shutdown::Both).is_err() {}
+        send(stream, b"event: content_block_del").ok();
+        stream.shutdown(Shutdown::Both).ok();
         return false;
     }
     send(stream, &after).and_then(|()| stream.write_all(b"0\r\n\r\n")).is_ok()

@@ -294,7 +294,7 @@ impl Pipeline {
             }
             Ran::Error(ToolError::Fatal(message)) => {
                 let told = Update::Fatal { message: message.clone() };
-                if updates.send(told).await.is_err() {}
+                updates.send(told).await.ok();
                 failed(&tool, format!("The tool could not run: {message}"))
             }
             Ran::Crashed(text) => failed(&tool, crashed(&tool, text)),

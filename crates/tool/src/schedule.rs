@@ -60,7 +60,7 @@ impl Pipeline {
             let Some(position) = positions.get(&crash.id()).copied() else { continue };
             let text = format!("The call could not be finished: {crash}.");
             let outcome = failed(&calls[position].name, text);
-            if updates.send(Update::Settled { position, outcome }).await.is_err() {}
+            updates.send(Update::Settled { position, outcome }).await.ok();
         }
     }
 
@@ -102,7 +102,7 @@ impl CallTask {
         };
         let settled = Update::Settled { position: self.position, outcome };
         // A receiver that is gone has no use for it.
-        if self.updates.send(settled).await.is_err() {}
+        self.updates.send(settled).await.ok();
     }
 
     async fn proceed(&self, readable: Readable, mut ready: Result<Ready, Outcome>) -> Outcome {

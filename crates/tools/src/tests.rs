@@ -138,7 +138,7 @@ async fn read_shows_numbered_lines_and_says_how_to_go_on() {
 #[tokio::test]
 async fn read_caps_bytes_and_long_lines() {
     let long = "ü".repeat(3_000);
-    let many = "x".repeat(99).repeat(1) + "\n";
+    let many = "x".repeat(99) + "\n";
     let place =
         Place::new(&[("long.txt", long.as_bytes()), ("many.txt", many.repeat(1_000).as_bytes())]);
     let output = place.ok("read", json!({"filePath": "long.txt"})).await;

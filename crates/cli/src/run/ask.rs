@@ -26,7 +26,7 @@ impl Asker {
         let questions = Arc::clone(&self.questions);
         let text = render(question, Style::for_stderr());
         let mut out = std::io::stderr().lock();
-        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {}
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
         std::thread::spawn(move || {
             let mut line = String::new();
             let answer = match std::io::stdin().lock().read_line(&mut line) {

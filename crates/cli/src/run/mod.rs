@@ -118,7 +118,7 @@ async fn drive(
     let work = async {
         let end = turn.await;
         // The last event is on its way; a face that broke has cancelled and is gone.
-        if shown.await.is_err() {}
+        shown.await.ok();
         end
     };
     tokio::pin!(work);
@@ -174,7 +174,7 @@ fn show(
             }
         }
         // Nobody waits any more after a second interrupt.
-        if done.send(()).is_err() {}
+        done.send(()).ok();
     });
     finished
 }

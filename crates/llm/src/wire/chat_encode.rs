@@ -156,11 +156,14 @@ fn user_content(content: &[Content]) -> UserContent<'_> {
     if content.iter().all(|c| matches!(c, Content::Text { .. })) {
         return UserContent::Plain(text_of(content));
     }
-    let part = |c| match c {
-        &Content::Text { ref text } => Some(Part::Text { text }),
-        other => media_part(other),
-    };
-    UserContent::Parts(content.iter().filter_map(part).collect())
+    UserContent::Parts(content.iter().filter_map(any_part).collect())
+}
+
+fn any_part(content: &Content) -> Option<Part<'_>> {
+    match content {
+        Content::Text { text } => Some(Part::Text { text }),
+        Content::Media(_) => media_part(content),
+    }
 }
 
 fn text_of(content: &[Content]) -> String {
