@@ -236,12 +236,32 @@ fn report(prompt: &str, seen: &Seen) -> String {
 
 /// The heading and the first paragraph of what a read showed.
 fn summary(read_output: &str) -> Option<String> {
-    let lines = read_output.lines().filter_map(|l| l.split_once(": "));
+    const SUMMARY_CHARS: usize = 400;
+    const MARKUP: &[&str] = &["[", "!", "<", "{", "```", "---", "==="];
+    let lines = read_output.lines().filter_map(|line| line.split_once(": "));
     let numbered = lines.filter(|(n, _)| n.parse::<u32>().is_ok()).map(|(_, text)| text.trim());
-    let telling =
-        numbered.filter(|l| !l.is_empty() && !l.starts_with(['[', '!', '<', '{', '`', '-', '=']));
-    let picked: Vec<&str> = telling.take(3).map(|l| l.trim_start_matches('#').trim()).collect();
-    (!picked.is_empty()).then(|| picked.join(" – "))
+    let mut heading = None;
+    let mut paragraph = Vec::new();
+    for line in numbered {
+        let is_markup = MARKUP.iter().any(|mark| line.starts_with(mark));
+        match line.strip_prefix('#') {
+            Some(title) if heading.is_none() => {
+                heading = Some(title.trim_start_matches('#').trim().to_owned());
+            }
+            None if !line.is_empty() && !is_markup => paragraph.push(line),
+            // The paragraph ends with a blank line, markup or the next heading.
+            _ if !paragraph.is_empty() => break,
+            _ => {}
+        }
+    }
+    let text = paragraph.join(" ");
+    let text: String = text.chars().take(SUMMARY_CHARS).collect();
+    match (heading, text.is_empty()) {
+        (Some(heading), false) => Some(format!("{heading}. {text}")),
+        (Some(heading), true) => Some(heading),
+        (None, false) => Some(text),
+        (None, true) => None,
+    }
 }
 
 fn last_prompt(request: &Request) -> String {
