@@ -3,6 +3,7 @@
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
 use toolwright::Answer;
 use toolwright::tool::Question;
 
@@ -21,8 +22,9 @@ impl Asker {
     }
 
     /// Shows the question and waits for the answer on a thread of its own: reading a terminal
-    /// cannot be interrupted, and the run must be.
-    pub fn ask(&self, id: u64, question: &Question) {
+    /// cannot be interrupted, and the run must be. What is returned tells when it was answered.
+    pub fn ask(&self, id: u64, question: &Question) -> oneshot::Receiver<()> {
+        let (answered, waiting) = oneshot::channel();
         let questions = Arc::clone(&self.questions);
         let text = render(question, Style::for_stderr());
         let mut out = std::io::stderr().lock();
@@ -35,14 +37,17 @@ impl Asker {
                 _ => Answer::Reject { message: None },
             };
             questions.answer(id, answer);
+            answered.send(()).ok();
         });
+        waiting
     }
 }
 
 fn render(question: &Question, style: Style) -> String {
     let mut out =
         format!("\n{} {}\n", style.attention("?"), style.bold(&harmless(&question.summary)));
-    if let Some(preview) = &question.preview {
+    // A command is its own summary.
+    if let Some(preview) = question.preview.as_ref().filter(|p| **p != question.summary) {
         let preview = harmless(preview);
         let lines: Vec<&str> = preview.lines().collect();
         let shown = lines.iter().take(PREVIEW_LINES).copied().collect::<Vec<_>>().join("\n");

@@ -157,7 +157,14 @@ fn show(
                 Ok(Some(event)) => {
                     let result = face.event(&event);
                     if let Event::Question { id, question } = &event {
-                        asker.ask(*id, question);
+                        // Nothing else is written until the person has answered.
+                        let answered = asker.ask(*id, question);
+                        runtime.block_on(async {
+                            tokio::select! {
+                                _ = answered => {}
+                                () = cancel.cancelled() => note(""),
+                            }
+                        });
                     }
                     (result, matches!(event, Event::TurnEnded(_)))
                 }

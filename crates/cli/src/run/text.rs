@@ -101,10 +101,11 @@ impl TextFace {
             Ending::Skipped | Ending::Interrupted => style.attention("–"),
         };
         let title = one_line(&outcome.title, SUMMARY_CHARS);
-        let about = if title.is_empty() {
-            outcome.tool.clone()
-        } else {
-            format!("{} {title}", outcome.tool)
+        let about = match title.as_str() {
+            "" => outcome.tool.clone(),
+            // A call that did not run is titled by its plan, which often begins with the tool.
+            title if title.starts_with(&format!("{} ", outcome.tool)) => title.to_owned(),
+            title => format!("{} {title}", outcome.tool),
         };
         let mut notes = Vec::new();
         if let Some(code) = exit {
@@ -154,7 +155,11 @@ impl TextFace {
             let what: Vec<String> = end
                 .denials
                 .iter()
-                .map(|d| format!("{} {}", d.tool, one_line(&d.summary, SUMMARY_CHARS)))
+                .map(|d| {
+                    let summary = one_line(&d.summary, SUMMARY_CHARS);
+                    let named = summary.starts_with(&format!("{} ", d.tool));
+                    if named { summary } else { format!("{} {summary}", d.tool) }
+                })
                 .collect();
             let text = format!("tw: denied: {}", what.join("; "));
             self.line(&style.attention(&text))?;
