@@ -25,13 +25,45 @@ pub enum Event {
         block: u32,
         delta: String,
     },
+    /// The whole call, where the finished item differs from what was streamed.
+    CallReplace {
+        block: u32,
+        id: String,
+        name: Option<String>,
+        arguments: String,
+    },
+    /// The provider's words for not answering.
+    Refusal {
+        block: u32,
+        delta: String,
+    },
+    /// Something that the provider did by itself (a search, a computation): shown and replayed to
+    /// it, never run by us.
+    ServerTool {
+        block: u32,
+        kind: String,
+        id: Option<String>,
+        name: Option<String>,
+        /// The provider's own item.
+        opaque: serde_json::Value,
+    },
+    /// Who answers, by the server's own account.
+    Started {
+        id: Option<String>,
+        model: Option<String>,
+    },
     /// The block is whole. A call whose block never ends must not run.
     BlockEnd {
         block: u32,
         opaque: Option<serde_json::Value>,
     },
-    /// The totals so far; a later one replaces an earlier one.
-    Usage(Usage),
+    /// The totals so far, as understood and as sent; a later one replaces an earlier one.
+    Usage {
+        usage: Usage,
+        raw: serde_json::Value,
+    },
+    /// Something that a person should know.
+    Notice(String),
     /// Nothing of the answer had arrived; the request will be sent again after `delay`.
     Retrying {
         attempt: u32,

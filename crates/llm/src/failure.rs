@@ -12,6 +12,9 @@ pub struct Failure {
     pub status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+    /// The error object as it came.
+    #[serde(default, skip)]
+    pub raw: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +42,7 @@ pub enum FailureKind {
 
 impl Failure {
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after: None }
+        Self { kind, message: message.into(), status: None, retry_after: None, raw: None }
     }
 
     /// Whether the same request may succeed later.
@@ -98,7 +101,7 @@ impl Failure {
         } else {
             format!("the server answered with status {status}: {words}")
         };
-        Self { kind, message, status: Some(status), retry_after }
+        Self { kind, message, status: Some(status), retry_after, raw: None }
     }
 
     /// Classifies an error object that came inside a stream.
@@ -125,7 +128,7 @@ impl Failure {
             _ => FailureKind::Server,
         };
         let message = format!("the server reported an error inside the answer: {message}");
-        Self { kind, message, status, retry_after: None }
+        Self { kind, message, status, retry_after: None, raw: Some(error.clone()) }
     }
 }
 

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod demo;
+mod describe;
 mod event;
 mod failure;
 mod message;
@@ -19,14 +20,16 @@ mod transport;
 pub mod wire;
 
 pub use demo::DemoModel;
+pub use describe::describe;
 pub use event::{Event, Finish, FinishReason, Usage};
 pub use failure::{Failure, FailureKind};
 pub use message::{
-    Block, CallResult, Content, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
+    Block, CallResult, Content, Effort, Media, Opaque, Origin, Request, ToolChoice, ToolDefinition,
+    Turn,
 };
 pub use probe::{LocalServer, find_local_servers};
-pub use provider::{Endpoint, PROVIDERS, Provider, provider};
-pub use reply::{Reply, ReplyBlock, ReplyBuilder};
+pub use provider::{Endpoint, PROVIDERS, Provider, Quirks, provider};
+pub use reply::{Reply, ReplyBlock, ReplyBuilder, ReplyKind};
 pub use sse::{SseEvent, SseReader};
 pub use transport::{Deadlines, HttpModel, Retry};
 

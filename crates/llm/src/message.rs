@@ -18,6 +18,8 @@ pub struct Request {
     /// Where the wire needs a number and none is given, one that every current model takes is sent.
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f32>,
+    /// Nothing leaves it to the provider.
+    pub effort: Option<Effort>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +79,37 @@ pub struct Media {
     pub name: Option<String>,
 }
 
+/// The maker's own data (a signature, an item's id): sent back unchanged, to the maker only.
+pub type Opaque = Option<serde_json::Value>;
+
+/// How hard the model should think, on one scale for all providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Max,
+}
+
 #[derive(Debug, Clone)]
 pub enum Block {
-    Text(String),
+    Text {
+        text: String,
+        opaque: Opaque,
+    },
     Reasoning {
         text: String,
-        /// The maker's own data (a signature): sent back unchanged, to the maker only.
-        opaque: Option<serde_json::Value>,
+        opaque: Opaque,
+    },
+    /// What the provider did by itself.
+    ServerTool {
+        opaque: serde_json::Value,
     },
     Call {
+        opaque: Opaque,
         id: String,
         name: String,
         /// A JSON object. What a model sent that was none is wrapped by the history's owner.

@@ -8,6 +8,7 @@ pub struct Provider {
     pub id: &'static str,
     pub name: &'static str,
     pub wire: Wire,
+    /// Empty where everybody has an address of their own.
     pub base_url: &'static str,
     /// Environment variables that may hold the key, the first one set wins.
     pub key_variables: &'static [&'static str],
@@ -17,7 +18,22 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
     /// A server on the user's own machine: no key needed.
     pub local: bool,
+    pub quirks: Quirks,
 }
+
+/// Where a provider differs from the others of its wire format.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Quirks {
+    /// Refuses `max_tokens`, wants `max_completion_tokens`.
+    pub max_completion_tokens: bool,
+    /// Servers behind this name may have no Responses route: then Chat Completions is spoken.
+    pub chat_fallback: bool,
+    /// The key goes into an `api-key` header.
+    pub api_key_header: bool,
+}
+
+const NO_QUIRKS: Quirks =
+    Quirks { max_completion_tokens: false, chat_fallback: false, api_key_header: false };
 
 const fn cloud(
     id: &'static str,
@@ -26,14 +42,21 @@ const fn cloud(
     key_variables: &'static [&'static str],
     base_url_variable: &'static str,
 ) -> Provider {
-    let (wire, default_model, local) = (Wire::OpenaiChat, None, false);
-    Provider { id, name, wire, base_url, key_variables, base_url_variable, default_model, local }
+    Provider {
+        id,
+        name,
+        wire: Wire::OpenaiChat,
+        base_url,
+        key_variables,
+        base_url_variable,
+        default_model: None,
+        local: false,
+        quirks: NO_QUIRKS,
+    }
 }
 
 const fn local(id: &'static str, name: &'static str, base_url: &'static str) -> Provider {
-    let (key_variables, base_url_variable, default_model): (&[&str], _, _) = (&[], "", None);
-    let (wire, local) = (Wire::OpenaiChat, true);
-    Provider { id, name, wire, base_url, key_variables, base_url_variable, default_model, local }
+    Provider { local: true, ..cloud(id, name, base_url, &[], "") }
 }
 
 /// In the order in which a default is looked for.
@@ -50,45 +73,64 @@ pub const PROVIDERS: &[Provider] = &[
         )
     },
     Provider {
+        wire: Wire::OpenaiResponses,
         default_model: Some("gpt-5.5"),
+        quirks: Quirks { max_completion_tokens: true, chat_fallback: true, ..NO_QUIRKS },
+        ..cloud("openai", "OpenAI", "https://api.openai.com/v1", &["OPENAI_API_KEY"], "OPENAI_BASE_URL")
+    },
+    Provider {
+        quirks: Quirks { max_completion_tokens: true, ..NO_QUIRKS },
         ..cloud(
-            "openai",
-            "OpenAI",
+            "openai-chat",
+            "OpenAI (Chat Completions)",
             "https://api.openai.com/v1",
             &["OPENAI_API_KEY"],
             "OPENAI_BASE_URL",
         )
     },
-    cloud(
-        "openai-chat",
-        "OpenAI (Chat Completions)",
-        "https://api.openai.com/v1",
-        &["OPENAI_API_KEY"],
-        "OPENAI_BASE_URL",
-    ),
-    cloud(
-        "openrouter",
-        "OpenRouter",
-        "https://openrouter.ai/api/v1",
-        &["OPENROUTER_API_KEY"],
-        "OPENROUTER_BASE_URL",
-    ),
+    Provider {
+        wire: Wire::OpenaiResponses,
+        quirks: Quirks { max_completion_tokens: true, chat_fallback: true, api_key_header: true },
+        ..cloud("azure", "Azure OpenAI", "", &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"], "AZURE_OPENAI_BASE_URL")
+    },
+    Provider {
+        wire: Wire::Gemini,
+        default_model: Some("gemini-3.5-flash"),
+        ..cloud(
+            "google",
+            "Google",
+            "https://generativelanguage.googleapis.com/v1beta",
+            &["GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "GOOGLE_API_KEY"],
+            "GEMINI_BASE_URL",
+        )
+    },
+    Provider {
+        default_model: Some("anthropic/claude-sonnet-5"),
+        ..cloud(
+            "openrouter",
+            "OpenRouter",
+            "https://openrouter.ai/api/v1",
+            &["OPENROUTER_API_KEY"],
+            "OPENROUTER_BASE_URL",
+        )
+    },
     cloud("groq", "Groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "GROQ_BASE_URL"),
     cloud("xai", "xAI", "https://api.x.ai/v1", &["XAI_API_KEY"], "XAI_BASE_URL"),
-    cloud(
-        "deepseek",
-        "DeepSeek",
-        "https://api.deepseek.com/v1",
-        &["DEEPSEEK_API_KEY"],
-        "DEEPSEEK_BASE_URL",
-    ),
-    cloud(
-        "mistral",
-        "Mistral",
-        "https://api.mistral.ai/v1",
-        &["MISTRAL_API_KEY"],
-        "MISTRAL_BASE_URL",
-    ),
+    cloud("deepseek", "DeepSeek", "https://api.deepseek.com/v1", &["DEEPSEEK_API_KEY"], "DEEPSEEK_BASE_URL"),
+    cloud("mistral", "Mistral", "https://api.mistral.ai/v1", &["MISTRAL_API_KEY"], "MISTRAL_BASE_URL"),
+    cloud("togetherai", "Together", "https://api.together.xyz/v1", &["TOGETHER_API_KEY"], "TOGETHER_BASE_URL"),
+    cloud("fireworks-ai", "Fireworks", "https://api.fireworks.ai/inference/v1", &["FIREWORKS_API_KEY"], "FIREWORKS_BASE_URL"),
+    cloud("cerebras", "Cerebras", "https://api.cerebras.ai/v1", &["CEREBRAS_API_KEY"], "CEREBRAS_BASE_URL"),
+    cloud("moonshotai", "Moonshot", "https://api.moonshot.ai/v1", &["MOONSHOT_API_KEY"], "MOONSHOT_BASE_URL"),
+    cloud("zai", "Z.ai", "https://api.z.ai/api/paas/v4", &["ZHIPU_API_KEY"], "ZHIPU_BASE_URL"),
+    cloud("minimax", "MiniMax", "https://api.minimax.io/v1", &["MINIMAX_API_KEY"], "MINIMAX_BASE_URL"),
+    cloud("alibaba", "Alibaba", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", &["DASHSCOPE_API_KEY"], "DASHSCOPE_BASE_URL"),
+    cloud("github-models", "GitHub Models", "https://models.github.ai/inference", &["GITHUB_TOKEN"], "GITHUB_BASE_URL"),
+    cloud("huggingface", "Hugging Face", "https://router.huggingface.co/v1", &["HF_TOKEN"], "HF_BASE_URL"),
+    cloud("nvidia", "NVIDIA", "https://integrate.api.nvidia.com/v1", &["NVIDIA_API_KEY"], "NVIDIA_BASE_URL"),
+    cloud("perplexity", "Perplexity", "https://api.perplexity.ai", &["PERPLEXITY_API_KEY"], "PERPLEXITY_BASE_URL"),
+    cloud("cohere", "Cohere", "https://api.cohere.ai/compatibility/v1", &["COHERE_API_KEY"], "COHERE_BASE_URL"),
+    cloud("deepinfra", "Deep Infra", "https://api.deepinfra.com/v1/openai", &["DEEPINFRA_API_KEY"], "DEEPINFRA_BASE_URL"),
     local("ollama", "Ollama", "http://127.0.0.1:11434/v1"),
     local("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1"),
     local("llama.cpp", "llama.cpp", "http://127.0.0.1:8080/v1"),
@@ -116,6 +158,7 @@ impl Provider {
             base_url: own.unwrap_or_else(|| self.base_url.to_owned()),
             key: self.key_from(env).map(|(_, key)| key.trim().to_owned()),
             headers: Vec::new(),
+            quirks: self.quirks,
         }
     }
 }
@@ -128,6 +171,7 @@ pub struct Endpoint {
     pub base_url: String,
     pub key: Option<String>,
     pub headers: Vec<(String, String)>,
+    pub quirks: Quirks,
 }
 
 /// Written by hand so that no log line can hold the key.

@@ -1,5 +1,7 @@
 //! Puts an answer together from its events.
 
+use serde_json::Value;
+
 use crate::{Event, Finish, Usage};
 
 /// An answer as far as it has arrived.
@@ -11,10 +13,20 @@ pub struct Reply {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum ReplyBlock {
+pub struct ReplyBlock {
+    pub kind: ReplyKind,
+    /// The maker's own data (a signature, an item's id): goes back unchanged, to the maker only.
+    pub opaque: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyKind {
     Text(String),
-    Reasoning { text: String, opaque: Option<serde_json::Value> },
+    Reasoning(String),
+    Refusal(String),
     Call { id: String, name: String, arguments: String },
+    /// Done by the provider; `opaque` is what it did.
+    ServerTool { kind: String, id: Option<String>, name: Option<String> },
 }
 
 #[derive(Debug, Default)]
@@ -35,41 +47,67 @@ impl ReplyBuilder {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Text { block, delta } => {
-                let slot = self.block(*block, || ReplyBlock::Text(String::new()));
-                if let ReplyBlock::Text(text) = slot {
+                if let ReplyKind::Text(text) = self.kind(*block, || ReplyKind::Text(String::new())) {
                     text.push_str(delta);
                 }
             }
             Event::Reasoning { block, delta } => {
-                let empty = || ReplyBlock::Reasoning { text: String::new(), opaque: None };
-                if let ReplyBlock::Reasoning { text, .. } = self.block(*block, empty) {
+                let empty = || ReplyKind::Reasoning(String::new());
+                if let ReplyKind::Reasoning(text) = self.kind(*block, empty) {
+                    text.push_str(delta);
+                }
+            }
+            Event::Refusal { block, delta } => {
+                let empty = || ReplyKind::Refusal(String::new());
+                if let ReplyKind::Refusal(text) = self.kind(*block, empty) {
                     text.push_str(delta);
                 }
             }
             Event::CallStart { block, id, name } => {
-                self.block(*block, || ReplyBlock::Call {
+                self.kind(*block, || ReplyKind::Call {
                     id: id.clone(),
                     name: name.clone(),
                     arguments: String::new(),
                 });
             }
             Event::CallArguments { block, delta } => {
-                let found = self.blocks.iter_mut().find(|b| b.number == *block);
-                if let Some(Building { block: ReplyBlock::Call { arguments, .. }, .. }) = found {
+                let found = self.blocks.iter_mut().rfind(|b| b.number == *block);
+                if let Some(ReplyKind::Call { arguments, .. }) = found.map(|b| &mut b.block.kind) {
                     arguments.push_str(delta);
                 }
             }
+            Event::CallReplace { block, id: new_id, name: new_name, arguments: whole } => {
+                let found = self.blocks.iter_mut().rfind(|b| b.number == *block);
+                if let Some(ReplyKind::Call { id, name, arguments }) =
+                    found.map(|b| &mut b.block.kind)
+                {
+                    id.clone_from(new_id);
+                    arguments.clone_from(whole);
+                    if let Some(new_name) = new_name {
+                        name.clone_from(new_name);
+                    }
+                }
+            }
+            Event::ServerTool { block, kind, id, name, opaque } => {
+                let (kind, id, name) = (kind.clone(), id.clone(), name.clone());
+                let kind = ReplyKind::ServerTool { kind, id, name };
+                let block_now = ReplyBlock { kind, opaque: Some(opaque.clone()) };
+                self.blocks.push(Building { number: *block, block: block_now, ended: true });
+            }
             Event::BlockEnd { block, opaque } => self.end(*block, opaque.as_ref()),
-            Event::Usage(usage) => self.usage = *usage,
+            Event::Usage { usage, .. } => self.usage = *usage,
             Event::Finish(finish) => self.finish = Some(finish.clone()),
-            // Only sent while nothing has arrived, so there is nothing to take back.
-            Event::Retrying { .. } | Event::Failed(_) => {}
+            // Retries only come while nothing has arrived, so there is nothing to take back.
+            Event::Started { .. }
+            | Event::Notice(_)
+            | Event::Retrying { .. }
+            | Event::Failed(_) => {}
         }
     }
 
     /// The answer. Calls whose block never ended are left out: they must not run.
     pub fn build(self) -> Reply {
-        let whole = |b: &Building| b.ended || !matches!(b.block, ReplyBlock::Call { .. });
+        let whole = |b: &Building| b.ended || !matches!(b.block.kind, ReplyKind::Call { .. });
         Reply {
             blocks: self.blocks.into_iter().filter(whole).map(|b| b.block).collect(),
             usage: self.usage,
@@ -77,30 +115,31 @@ impl ReplyBuilder {
         }
     }
 
-    fn block(&mut self, number: u32, make: impl FnOnce() -> ReplyBlock) -> &mut ReplyBlock {
+    fn kind(&mut self, number: u32, make: impl FnOnce() -> ReplyKind) -> &mut ReplyKind {
         // Deltas nearly always belong to the newest block: look from the end.
         let at = self.blocks.iter().rposition(|b| b.number == number).unwrap_or_else(|| {
-            self.blocks.push(Building { number, block: make(), ended: false });
+            let block = ReplyBlock { kind: make(), opaque: None };
+            self.blocks.push(Building { number, block, ended: false });
             self.blocks.len() - 1
         });
-        &mut self.blocks[at].block
+        &mut self.blocks[at].block.kind
     }
 
-    fn end(&mut self, number: u32, opaque: Option<&serde_json::Value>) {
+    fn end(&mut self, number: u32, opaque: Option<&Value>) {
         let found = self.blocks.iter_mut().rfind(|b| b.number == number);
         match (found, opaque) {
             (Some(building), opaque) => {
                 building.ended = true;
-                if let ReplyBlock::Reasoning { opaque: kept, .. } = &mut building.block {
-                    *kept = opaque.cloned();
+                if opaque.is_some() {
+                    building.block.opaque = opaque.cloned();
                 }
             }
             // Redacted thinking has no text and still must go back.
-            (None, Some(opaque)) => self.blocks.push(Building {
-                number,
-                block: ReplyBlock::Reasoning { text: String::new(), opaque: Some(opaque.clone()) },
-                ended: true,
-            }),
+            (None, Some(opaque)) => {
+                let kind = ReplyKind::Reasoning(String::new());
+                let block = ReplyBlock { kind, opaque: Some(opaque.clone()) };
+                self.blocks.push(Building { number, block, ended: true });
+            }
             (None, None) => {}
         }
     }

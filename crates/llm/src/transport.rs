@@ -2,6 +2,7 @@
 //! answer has been seen.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -58,7 +59,8 @@ pub struct HttpModel {
 struct Shared {
     origin: Origin,
     endpoint: Endpoint,
-    url: String,
+    /// The server has no Responses route; found out once.
+    speaks_chat: AtomicBool,
     deadlines: Deadlines,
     retry: Retry,
     /// Made on first use: it reads certificates, which a run that never sends should not wait for.
@@ -68,9 +70,29 @@ struct Shared {
 impl HttpModel {
     pub fn new(endpoint: Endpoint, model: &str, deadlines: Deadlines, retry: Retry) -> Self {
         let origin = Origin { provider: endpoint.provider.clone(), model: model.to_owned() };
-        let url = endpoint.wire.url(&endpoint.base_url);
         let client = OnceLock::new();
-        Self { shared: Arc::new(Shared { origin, endpoint, url, deadlines, retry, client }) }
+        let speaks_chat = AtomicBool::new(false);
+        let shared = Shared { origin, endpoint, speaks_chat, deadlines, retry, client };
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+impl Shared {
+    fn wire(&self) -> Wire {
+        if self.speaks_chat.load(Ordering::Relaxed) { Wire::OpenaiChat } else { self.endpoint.wire }
+    }
+
+    fn url(&self) -> String {
+        self.wire().url(&self.endpoint.base_url, &self.origin.model)
+    }
+
+    /// Whether to go on with Chat Completions: the address answers, but has no such route.
+    fn falls_back(&self, failure: &Failure) -> bool {
+        self.endpoint.quirks.chat_fallback
+            && self.wire() == Wire::OpenaiResponses
+            && matches!(failure.status, Some(404 | 405))
+            // A model that is not there is not there on the other route either.
+            && !failure.message.to_lowercase().contains("model")
     }
 }
 
@@ -81,10 +103,11 @@ impl Model for HttpModel {
 
     fn stream(&self, request: Request) -> BoxStream<'static, Event> {
         let shared = Arc::clone(&self.shared);
-        let body = shared.endpoint.wire.encode(&shared.origin.model, &request);
+        let body = encode(&shared, &request);
         let exchange = Exchange {
             shared,
-            body: Bytes::from(body),
+            request,
+            body,
             attempt: 0,
             phase: Phase::Send,
             queue: VecDeque::new(),
@@ -99,6 +122,7 @@ impl Model for HttpModel {
 /// One request and its further tries.
 struct Exchange {
     shared: Arc<Shared>,
+    request: Request,
     body: Bytes,
     attempt: u32,
     phase: Phase,
@@ -146,15 +170,16 @@ impl Exchange {
         let client = shared.client.get_or_init(|| make_client(shared));
         let client = client.as_ref().map_err(|e| Failure::new(FailureKind::Connect, e.clone()))?;
         let deadline = Instant::now() + shared.deadlines.first_event;
+        let url = shared.url();
         let request =
-            client.post(&shared.url).headers(headers(&shared.endpoint)?).body(self.body.clone());
+            client.post(&url).headers(headers(&shared.endpoint)?).body(self.body.clone());
         let response = match tokio::time::timeout_at(deadline, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unreachable_server(&shared.url, &error)),
-            Err(_) => return Err(too_slow("answer", &shared.url, shared.deadlines.first_event)),
+            Ok(Err(error)) => return Err(unreachable_server(&url, &error)),
+            Err(_) => return Err(too_slow("answer", &url, shared.deadlines.first_event)),
         };
         if response.status().is_success() {
-            let decoder = shared.endpoint.wire.decoder();
+            let decoder = shared.wire().decoder();
             return Ok(Reading { response, decoder, deadline, answered: false });
         }
         let status = response.status().as_u16();
@@ -174,16 +199,16 @@ impl Exchange {
                 reading.decoder.break_off(Failure::new(FailureKind::Truncated, cause))
             }
             Err(_) if reading.answered => {
-                let cause = too_slow("go on", &self.shared.url, deadlines.between_events);
+                let cause = too_slow("go on", &self.shared.url(), deadlines.between_events);
                 reading.decoder.break_off(cause)
             }
             Err(_) => {
-                let cause = too_slow("answer", &self.shared.url, deadlines.first_event);
+                let cause = too_slow("answer", &self.shared.url(), deadlines.first_event);
                 reading.decoder.break_off(cause)
             }
         };
         // The usage that opens a stream is no answer yet.
-        if events.iter().any(|event| !matches!(event, Event::Usage(_))) {
+        if events.iter().any(|event| !matches!(event, Event::Usage { .. } | Event::Started { .. })) {
             reading.deadline = Instant::now() + deadlines.between_events;
         }
         for event in events {
@@ -193,8 +218,8 @@ impl Exchange {
                     self.queue.push_back(event);
                     return;
                 }
-                // Usage alone shows nothing to anybody: it may come again.
-                Event::Usage(_) => self.queue.push_back(event),
+                // These show nothing of the answer: they may come again.
+                Event::Usage { .. } | Event::Started { .. } => self.queue.push_back(event),
                 _ => {
                     reading.answered = true;
                     self.queue.push_back(event);
@@ -206,6 +231,15 @@ impl Exchange {
 
     /// Ends the stream with `failure`, or goes round again where that may help.
     fn fail(&mut self, failure: Failure) {
+        if self.shared.falls_back(&failure) {
+            self.shared.speaks_chat.store(true, Ordering::Relaxed);
+            self.body = encode(&self.shared, &self.request);
+            let base = &self.shared.endpoint.base_url;
+            let text = format!("{base} has no Responses route; using Chat Completions");
+            self.queue.push_back(Event::Notice(text));
+            self.phase = Phase::Send;
+            return;
+        }
         let retry = self.shared.retry;
         let pause = failure.retry_after.unwrap_or_else(|| backoff(retry.base, self.attempt));
         if !failure.is_transient() || self.attempt >= retry.retries || pause > retry.longest {
@@ -219,6 +253,11 @@ impl Exchange {
     }
 }
 
+fn encode(shared: &Shared, request: &Request) -> Bytes {
+    let quirks = shared.endpoint.quirks;
+    Bytes::from(shared.wire().encode(&shared.origin, request, quirks))
+}
+
 fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
     // Fails only when a provider is installed already, which serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -228,7 +267,7 @@ fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
         // A redirected POST would lose its body or send the key elsewhere.
         .redirect(reqwest::redirect::Policy::none())
         .tcp_nodelay(true);
-    if shared.url.starts_with("http://") {
+    if shared.endpoint.base_url.starts_with("http://") {
         // No certificate is checked on this address: do not read the system's store for it.
         builder = builder.tls_certs_only(std::iter::empty());
     }
@@ -245,7 +284,11 @@ fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {
     if let Some(key) = &endpoint.key {
         let (name, text) = match endpoint.wire {
             Wire::AnthropicMessages => ("x-api-key", key.clone()),
-            Wire::OpenaiChat => ("authorization", format!("Bearer {key}")),
+            Wire::Gemini => ("x-goog-api-key", key.clone()),
+            Wire::OpenaiChat | Wire::OpenaiResponses if endpoint.quirks.api_key_header => {
+                ("api-key", key.clone())
+            }
+            Wire::OpenaiChat | Wire::OpenaiResponses => ("authorization", format!("Bearer {key}")),
         };
         let unsendable = || {
             let text = "the API key holds characters that cannot be sent in a header";

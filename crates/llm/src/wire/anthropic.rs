@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Codec, broke_off, unreadable};
+use super::{Codec, broke_off, optional_text, text_of, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, FailureKind, Finish, FinishReason, SseEvent, Usage};
 
@@ -37,6 +37,7 @@ struct Delta<'a> {
     signature: Option<Cow<'a, str>>,
     #[serde(borrow)]
     stop_reason: Option<Cow<'a, str>>,
+    citation: Option<Value>,
 }
 
 #[derive(Default)]
@@ -45,7 +46,10 @@ pub(super) struct AnthropicCodec {
     open: Vec<OpenBlock>,
     next_block: u32,
     usage: Usage,
+    raw_usage: Map<String, Value>,
     stop_reason: Option<String>,
+    /// A stop reason came: what is missing is only the closing mark.
+    closed_by: Option<String>,
 }
 
 struct OpenBlock {
@@ -53,6 +57,10 @@ struct OpenBlock {
     block: u32,
     kind: BlockKind,
     signature: String,
+    citations: Vec<Value>,
+    /// The block as it began, where it is replayed as a whole.
+    raw: Value,
+    input: String,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -60,7 +68,8 @@ enum BlockKind {
     Text,
     Thinking,
     Call,
-    /// Blocks that need no action of ours (a provider's own tools and their results).
+    Redacted,
+    /// Blocks that need no action of ours: a provider's own tools and their results.
     Other,
 }
 
@@ -101,6 +110,19 @@ impl Codec for AnthropicCodec {
         }
     }
 
+    fn body(&mut self, body: Value, out: &mut Vec<Event>) {
+        if let Some(error) = body.get("error").filter(|_| text_of(&body, "type") == "error") {
+            return out.push(Event::Failed(Failure::from_error_object(error)));
+        }
+        self.message_start(Some(&body), out);
+        self.stop_reason = optional_text(&body, "stop_reason");
+        self.end(out);
+    }
+
+    fn finish_word(&self) -> Option<String> {
+        self.stop_reason.clone().or_else(|| self.closed_by.clone())
+    }
+
     fn end(&mut self, out: &mut Vec<Event>) {
         if self.stop_reason.is_some() { self.close(out) } else { out.push(broke_off()) }
     }
@@ -118,6 +140,8 @@ impl AnthropicCodec {
             }
             None => self.message_id = Some(id.to_owned()),
         }
+        let (id, model) = (optional_text(message, "id"), optional_text(message, "model"));
+        out.push(Event::Started { id, model });
         self.take_usage(message.get("usage"), out);
         // Some servers put what they have so far into the start.
         for (index, block) in
@@ -131,17 +155,21 @@ impl AnthropicCodec {
 
     fn block_start(&mut self, index: u64, block: Option<Value>, out: &mut Vec<Event>) {
         let content = block.unwrap_or(Value::Null);
-        let text = |key: &str| content.get(key).and_then(Value::as_str).unwrap_or_default();
+        let text = |key: &str| text_of(&content, key);
         let kind = match text("type") {
             "text" => BlockKind::Text,
             "thinking" => BlockKind::Thinking,
+            "redacted_thinking" => BlockKind::Redacted,
             "tool_use" => BlockKind::Call,
             _ => BlockKind::Other,
         };
         let block = self.next_block;
         self.next_block += 1;
         match kind {
-            BlockKind::Text => push_text(out, block, text("text")),
+            // A block may stay empty; it was there all the same.
+            BlockKind::Text => {
+                out.push(Event::Text { block, delta: text("text").to_owned() });
+            }
             BlockKind::Thinking => push_reasoning(out, block, text("thinking")),
             BlockKind::Call => {
                 let (id, name) = (text("id").to_owned(), text("name").to_owned());
@@ -151,14 +179,17 @@ impl AnthropicCodec {
                     push_arguments(out, block, &input.to_string());
                 }
             }
-            BlockKind::Other if text("type") == "redacted_thinking" => {
-                let opaque = Some(json!({ "redacted": text("data") }));
-                out.push(Event::BlockEnd { block, opaque });
-            }
-            BlockKind::Other => {}
+            BlockKind::Redacted | BlockKind::Other => {}
         }
         let signature = text("signature").to_owned();
-        self.open.push(OpenBlock { index, block, kind, signature });
+        let citations = content.get("citations").and_then(Value::as_array).cloned();
+        let raw = match kind {
+            BlockKind::Redacted | BlockKind::Other => content,
+            _ => Value::Null,
+        };
+        let citations = citations.unwrap_or_default();
+        let input = String::new();
+        self.open.push(OpenBlock { index, block, kind, signature, citations, raw, input });
     }
 
     fn block_delta(&mut self, index: u64, delta: &Delta<'_>, out: &mut Vec<Event>) {
@@ -182,6 +213,10 @@ impl AnthropicCodec {
             ("signature_delta", BlockKind::Thinking) => {
                 open.signature.push_str(delta.signature.as_deref().unwrap_or_default());
             }
+            ("citations_delta", BlockKind::Text) => open.citations.extend(delta.citation.clone()),
+            ("input_json_delta", BlockKind::Other) => {
+                open.input.push_str(delta.partial_json.as_deref().unwrap_or_default());
+            }
             ("input_json_delta", BlockKind::Call) => {
                 push_arguments(out, open.block, delta.partial_json.as_deref().unwrap_or_default());
             }
@@ -192,12 +227,31 @@ impl AnthropicCodec {
     fn block_stop(&mut self, index: u64, out: &mut Vec<Event>) {
         let Some(at) = self.open.iter().rposition(|b| b.index == index) else { return };
         let open = self.open.remove(at);
-        if open.kind == BlockKind::Other {
-            return;
+        let block = open.block;
+        let opaque = match open.kind {
+            BlockKind::Other => return self.server_block(open, out),
+            BlockKind::Redacted => Some(json!({ "redacted": text_of(&open.raw, "data") })),
+            BlockKind::Text if !open.citations.is_empty() => {
+                Some(json!({ "citations": open.citations }))
+            }
+            BlockKind::Thinking if !open.signature.is_empty() => {
+                Some(json!({ "signature": open.signature }))
+            }
+            BlockKind::Text | BlockKind::Thinking | BlockKind::Call => None,
+        };
+        out.push(Event::BlockEnd { block, opaque });
+    }
+
+    fn server_block(&mut self, open: OpenBlock, out: &mut Vec<Event>) {
+        let mut raw = open.raw;
+        if let Ok(input) = serde_json::from_str::<Value>(&open.input)
+            && let Some(object) = raw.as_object_mut()
+        {
+            object.insert("input".to_owned(), input);
         }
-        let signed = !open.signature.is_empty();
-        let opaque = signed.then(|| json!({ "signature": open.signature }));
-        out.push(Event::BlockEnd { block: open.block, opaque });
+        let (kind, id) = (text_of(&raw, "type").to_owned(), optional_text(&raw, "id"));
+        let name = optional_text(&raw, "name");
+        out.push(Event::ServerTool { block: open.block, kind, id, name, opaque: raw });
     }
 
     fn take_usage(&mut self, usage: Option<&Value>, out: &mut Vec<Event>) {
@@ -215,11 +269,17 @@ impl AnthropicCodec {
         if let Some(thinking) = thinking.and_then(Value::as_u64) {
             self.usage.reasoning = thinking;
         }
-        out.push(Event::Usage(self.usage));
+        for (key, value) in usage.as_object().into_iter().flatten() {
+            if !value.is_null() || !self.raw_usage.contains_key(key) {
+                self.raw_usage.insert(key.clone(), value.clone());
+            }
+        }
+        out.push(Event::Usage { usage: self.usage, raw: Value::Object(self.raw_usage.clone()) });
     }
 
     fn close(&mut self, out: &mut Vec<Event>) {
         let raw = self.stop_reason.take().unwrap_or_default();
+        self.closed_by = Some(raw.clone());
         let reason = match raw.as_str() {
             "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
             "tool_use" => FinishReason::ToolCalls,

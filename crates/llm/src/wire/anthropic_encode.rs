@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Block, CallResult, Content, Media, Request, ToolChoice, ToolDefinition, Turn};
+use crate::{
+    Block, CallResult, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
+};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -14,6 +16,8 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -28,6 +32,13 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -46,6 +57,8 @@ struct Message<'a> {
 enum Part<'a> {
     Text {
         text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<&'a serde_json::Value>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
@@ -75,6 +88,9 @@ enum Part<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheControl>,
     },
+    /// A block of the maker's own, as it came.
+    #[serde(untagged)]
+    Raw(&'a serde_json::Value),
 }
 
 #[derive(Serialize)]
@@ -93,14 +109,15 @@ struct CacheControl {
 /// instructions), one on the newest message: the next request finds its whole history cached.
 const CACHE_HERE: Option<CacheControl> = Some(CacheControl { r#type: "ephemeral" });
 
-pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
+pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
+    let model = target.model.as_str();
     let mut messages = Vec::with_capacity(request.turns.len() * 2);
     for turn in &request.turns {
         match turn.as_ref() {
             Turn::User(content) => push(&mut messages, "user", parts(content)),
             Turn::Assistant { blocks, origin } => {
                 // Another model's signatures mean nothing to this one.
-                let same_maker = origin.model == model;
+                let same_maker = origin == target;
                 let said = blocks.iter().filter_map(|b| assistant_part(b, same_maker)).collect();
                 push(&mut messages, "assistant", said);
                 push(&mut messages, "user", blocks.iter().filter_map(result_part).collect());
@@ -112,20 +129,39 @@ pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
     }
     let system = match request.system.as_ref() {
         "" => Vec::new(),
-        text => vec![Part::Text { text, cache_control: CACHE_HERE }],
+        text => vec![Part::Text { text, citations: None, cache_control: CACHE_HERE }],
     };
     let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
+    let max_tokens = request.max_output_tokens.unwrap_or_else(|| usual_limit(model));
+    let thinking = request.effort.map(|effort| thinking(effort, max_tokens));
     let body = Body {
         model,
-        max_tokens: request.max_output_tokens.unwrap_or_else(|| usual_limit(model)),
+        max_tokens,
         stream: true,
-        temperature: request.temperature,
+        // The API refuses both together.
+        temperature: request.temperature.filter(|_| thinking.is_none()),
+        thinking,
         system,
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: forbid.then_some(Choice { r#type: "none" }),
         messages,
     };
     super::to_bytes(&body)
+}
+
+/// Thinking counts against the answer's limit, so at most three quarters of it are for thinking.
+fn thinking(effort: Effort, max_tokens: u32) -> Thinking {
+    let wanted = match effort {
+        Effort::Off => return Thinking { r#type: "disabled", budget_tokens: None },
+        Effort::Minimal => 1_024,
+        Effort::Low => 4_096,
+        Effort::Medium => 10_000,
+        Effort::High => 20_000,
+        Effort::Max => 64_000,
+    };
+    // Less than this is refused.
+    let budget = wanted.min(max_tokens / 4 * 3).max(1_024);
+    Thinking { r#type: "enabled", budget_tokens: Some(budget) }
 }
 
 /// The API wants a number. Current models of the house take this much; others speak the same wire
@@ -156,7 +192,7 @@ fn parts(content: &[Content]) -> Vec<Part<'_>> {
 fn part(content: &Content) -> Option<Part<'_>> {
     match content {
         Content::Text { text } if text.is_empty() => None,
-        Content::Text { text } => Some(Part::Text { text, cache_control: None }),
+        Content::Text { text } => Some(Part::Text { text, citations: None, cache_control: None }),
         Content::Media(media) if media.mime == "application/pdf" => {
             Some(Part::Document { source: source(media) })
         }
@@ -170,8 +206,12 @@ fn source(media: &Media) -> Source<'_> {
 
 fn assistant_part(block: &Block, same_maker: bool) -> Option<Part<'_>> {
     match block {
-        Block::Text(text) if text.trim().is_empty() => None,
-        Block::Text(text) => Some(Part::Text { text, cache_control: None }),
+        Block::Text { text, .. } if text.trim().is_empty() => None,
+        Block::Text { text, opaque } => {
+            let citations = opaque.as_ref().filter(|_| same_maker).and_then(|o| o.get("citations"));
+            Some(Part::Text { text, citations, cache_control: None })
+        }
+        Block::ServerTool { opaque } => same_maker.then_some(Part::Raw(opaque)),
         Block::Reasoning { text, opaque } => {
             let opaque = opaque.as_ref().filter(|_| same_maker)?;
             if let Some(data) = opaque.get("redacted").and_then(|d| d.as_str()) {

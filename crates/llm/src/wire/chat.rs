@@ -12,6 +12,10 @@ use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
     #[serde(borrow, default)]
     choices: Option<Vec<Choice<'a>>>,
     usage: Option<Value>,
@@ -25,6 +29,9 @@ struct Choice<'a> {
     index: Option<u64>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
+    /// What a whole answer has in place of deltas. Some streams repeat it beside them.
+    #[serde(borrow)]
+    message: Option<Delta<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Cow<'a, str>>,
     /// Where some servers put it.
@@ -47,6 +54,8 @@ struct Delta<'a> {
     #[serde(borrow)]
     refusal: Option<Cow<'a, str>>,
     tool_calls: Option<Vec<CallDelta>>,
+    /// What calls were named before they could be several.
+    function_call: Option<FunctionDelta>,
 }
 
 #[derive(Deserialize)]
@@ -77,12 +86,21 @@ pub(super) struct ChatCodec {
     current: Option<(Kind, u32)>,
     calls: Vec<CallState>,
     finish: Option<String>,
+    closed_by: Option<String>,
+    /// The answer's id and the model's name.
+    maker: (Option<String>, Option<String>),
+    /// Where the text of a whole answer goes.
+    text_block: Option<u32>,
+    /// OpenRouter's reasoning items, put together; they go back as they came.
+    details: Vec<Value>,
+    reasoning_block: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Text,
     Reasoning,
+    Refusal,
 }
 
 struct CallState {
@@ -97,31 +115,37 @@ impl Codec for ChatCodec {
         if event.data.trim() == "[DONE]" {
             return self.close(out);
         }
-        let chunk: Chunk<'_> = match serde_json::from_str(event.data) {
-            Ok(chunk) => chunk,
-            Err(error) => return out.push(unreadable(event.data, &error)),
-        };
-        if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
-            return out.push(Event::Failed(Failure::from_error_object(&error)));
+        match serde_json::from_str::<Chunk<'_>>(event.data) {
+            Ok(chunk) => self.chunk(chunk, out),
+            Err(error) => out.push(unreadable(event.data, &error)),
         }
-        // Only the first choice is ours: we never ask for more.
-        let ours = |c: &Choice<'_>| c.index.unwrap_or(0) == 0;
-        for choice in chunk.choices.unwrap_or_default().into_iter().filter(ours) {
-            if let Some(delta) = choice.delta {
-                self.delta(delta, out);
+    }
+
+    fn body(&mut self, body: Value, out: &mut Vec<Event>) {
+        let text = body.to_string();
+        match serde_json::from_str::<Chunk<'_>>(&text) {
+            Ok(mut chunk) => {
+                // An answer that came whole has a text, be it empty.
+                if chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty()) {
+                    self.text_block = Some(self.take_block());
+                    let block = self.text_block.unwrap_or_default();
+                    out.push(Event::Text { block, delta: String::new() });
+                }
+                for choice in chunk.choices.iter_mut().flatten() {
+                    choice.delta = choice.message.take();
+                }
+                self.chunk(chunk, out);
             }
-            if let Some(usage) = choice.usage.filter(Value::is_object) {
-                out.push(Event::Usage(read_usage(&usage)));
-            }
-            if let Some(reason) = choice.finish_reason {
-                self.finish = Some(reason.into_owned());
-                self.end_blocks(out);
-            }
+            Err(error) => return out.push(unreadable(&text, &error)),
         }
-        let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take));
-        if let Some(usage) = chunk.usage.or(groq).filter(Value::is_object) {
-            out.push(Event::Usage(read_usage(&usage)));
+        if !out.iter().any(|event| matches!(event, Event::Failed(_))) {
+            self.end_blocks(out);
+            self.close(out);
         }
+    }
+
+    fn finish_word(&self) -> Option<String> {
+        self.finish.clone().or_else(|| self.closed_by.clone()).filter(|word| !word.is_empty())
     }
 
     fn end(&mut self, out: &mut Vec<Event>) {
@@ -131,6 +155,54 @@ impl Codec for ChatCodec {
 }
 
 impl ChatCodec {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Event>) {
+        if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
+            if let Some(usage) = chunk.usage.filter(Value::is_object) {
+                out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+            }
+            let reason = chunk.choices.into_iter().flatten().find_map(|c| c.finish_reason);
+            self.finish = reason.map(Cow::into_owned).or(self.finish.take());
+            return out.push(Event::Failed(Failure::from_error_object(&error)));
+        }
+        self.note_maker(chunk.id, chunk.model, out);
+        // Only the first choice is ours: we never ask for more.
+        let ours = |c: &Choice<'_>| c.index.unwrap_or(0) == 0;
+        for choice in chunk.choices.unwrap_or_default().into_iter().filter(ours) {
+            if let Some(delta) = choice.delta {
+                self.delta(delta, out);
+            }
+            if let Some(usage) = choice.usage.filter(Value::is_object) {
+                out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+            }
+            if let Some(reason) = choice.finish_reason {
+                self.finish = Some(reason.into_owned());
+                self.end_blocks(out);
+            }
+        }
+        let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take));
+        if let Some(usage) = chunk.usage.or(groq).filter(Value::is_object) {
+            out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+        }
+    }
+
+    /// Some servers name themselves late, others change their id on the way: the first name counts.
+    fn note_maker(&mut self, id: Option<Text<'_>>, model: Option<Text<'_>>, out: &mut Vec<Event>) {
+        let learned = |known: &mut Option<String>, given: Option<Text<'_>>| match given {
+            Some(Text::Plain(text)) if known.as_ref().is_none_or(String::is_empty) => {
+                let new = !text.is_empty();
+                *known = Some(text.into_owned());
+                new
+            }
+            _ => false,
+        };
+        let unknown = self.maker.0.is_none();
+        let new_id = learned(&mut self.maker.0, id);
+        if learned(&mut self.maker.1, model) || new_id || unknown {
+            let (id, model) = self.maker.clone();
+            out.push(Event::Started { id, model });
+        }
+    }
+
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Event>) {
         // The same thought may stand under several names: take it once.
         let plain = match delta.reasoning {
@@ -138,10 +210,14 @@ impl ChatCodec {
             _ => None,
         };
         let named = [delta.reasoning_content, plain, delta.reasoning_text];
+        let details = delta.reasoning_details.as_ref().and_then(Value::as_array);
+        for detail in details.into_iter().flatten() {
+            self.keep_detail(detail);
+        }
         match named.into_iter().flatten().find(|text| !text.is_empty()) {
             Some(text) => self.say(Kind::Reasoning, &text, out),
             None => {
-                for detail in delta.reasoning_details.iter().flat_map(Value::as_array).flatten() {
+                for detail in details.into_iter().flatten() {
                     let text = detail.get("text").or_else(|| detail.get("summary"));
                     self.say(
                         Kind::Reasoning,
@@ -157,7 +233,15 @@ impl ChatCodec {
             None => {}
         }
         if let Some(text) = delta.refusal {
-            self.say(Kind::Text, &text, out);
+            self.say(Kind::Refusal, &text, out);
+        }
+        // Some servers send it empty in every answer.
+        let empty = |f: &FunctionDelta| {
+            f.name.as_ref().is_none_or(String::is_empty)
+                && f.arguments.as_ref().is_none_or(|a| a.as_str() == Some(""))
+        };
+        if let Some(function) = delta.function_call.filter(|f| !empty(f)) {
+            self.call(CallDelta { index: Some(0), id: None, function: Some(function) }, out);
         }
         for call in delta.tool_calls.unwrap_or_default() {
             self.call(call, out);
@@ -168,8 +252,9 @@ impl ChatCodec {
         if text.is_empty() {
             return;
         }
-        let block = match self.current {
-            Some((current, block)) if current == kind => block,
+        let block = match (self.current, self.text_block) {
+            (_, Some(block)) if kind == Kind::Text => block,
+            (Some((current, block)), _) if current == kind => block,
             _ => {
                 self.end_current(out);
                 let block = self.take_block();
@@ -179,7 +264,34 @@ impl ChatCodec {
         };
         match kind {
             Kind::Text => push_text(out, block, text),
-            Kind::Reasoning => push_reasoning(out, block, text),
+            Kind::Reasoning => {
+                self.reasoning_block.get_or_insert(block);
+                push_reasoning(out, block, text);
+            }
+            Kind::Refusal => out.push(Event::Refusal { block, delta: text.to_owned() }),
+        }
+    }
+
+    /// Pieces of one item have the same kind and index: texts are joined, the rest is the latest.
+    fn keep_detail(&mut self, detail: &Value) {
+        let same = |kept: &&mut Value| {
+            kept.get("type") == detail.get("type") && kept.get("index") == detail.get("index")
+        };
+        let Some(kept) = self.details.iter_mut().rfind(same).and_then(Value::as_object_mut) else {
+            return self.details.push(detail.clone());
+        };
+        for (key, value) in detail.as_object().into_iter().flatten() {
+            match (kept.get_mut(key), value) {
+                (Some(Value::String(old)), Value::String(more))
+                    if matches!(key.as_str(), "text" | "summary" | "data") =>
+                {
+                    old.push_str(more);
+                }
+                (_, Value::Null) => {}
+                _ => {
+                    kept.insert(key.clone(), value.clone());
+                }
+            }
         }
     }
 
@@ -265,6 +377,16 @@ impl ChatCodec {
 
     fn end_blocks(&mut self, out: &mut Vec<Event>) {
         self.end_current(out);
+        if !self.details.is_empty() {
+            let block = self.reasoning_block.unwrap_or_else(|| {
+                let block = self.next_block;
+                self.next_block += 1;
+                block
+            });
+            let details = std::mem::take(&mut self.details);
+            let opaque = Some(serde_json::json!({ "reasoning_details": details }));
+            out.push(Event::BlockEnd { block, opaque });
+        }
         for call in self.calls.iter_mut().filter(|c| !c.ended) {
             call.ended = true;
             out.push(Event::BlockEnd { block: call.block, opaque: None });
@@ -275,9 +397,11 @@ impl ChatCodec {
         let Some(raw) = self.finish.take() else {
             // `[DONE]` without a reason: the server says that it is done, so what came is whole.
             self.end_blocks(out);
+            self.closed_by = Some(String::new());
             let reason = FinishReason::Unknown;
             return out.push(Event::Finish(Finish { reason, raw: String::new() }));
         };
+        self.closed_by = Some(raw.clone());
         let reason = match raw.as_str() {
             "stop" | "eos" | "end_turn" => FinishReason::Stop,
             "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -296,6 +420,9 @@ fn read_usage(usage: &Value) -> Usage {
         0 => number("/prompt_cache_hit_tokens"),
         cached => cached,
     };
+    // Moonshot's place for it.
+    let cache_read = if cache_read == 0 { number("/cached_tokens") } else { cache_read };
+    let cache_write = number("/prompt_tokens_details/cache_write_tokens");
     let (prompt, completion) = (number("/prompt_tokens"), number("/completion_tokens"));
     let reasoning = number("/completion_tokens_details/reasoning_tokens");
     // xAI counts reasoning beside the completion, the others inside it; the total tells.
@@ -303,10 +430,10 @@ fn read_usage(usage: &Value) -> Usage {
     let beside = number("/total_tokens") == prompt.saturating_add(all);
     Usage {
         // The prompt's count includes what was cached.
-        input: prompt.saturating_sub(cache_read),
+        input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
         output: if beside { all } else { completion },
         reasoning,
         cache_read,
-        cache_write: number("/prompt_tokens_details/cache_write_tokens"),
+        cache_write,
     }
 }

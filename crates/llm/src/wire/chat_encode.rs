@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{Block, Content, Media, Request, ToolChoice, ToolDefinition, Turn};
+use super::joined_text;
+use crate::provider::Quirks;
+use crate::{Block, Content, Media, Origin, Request, ToolChoice, ToolDefinition, Turn};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -12,6 +14,10 @@ struct Body<'a> {
     /// Left to the server unless somebody said a number: what a server takes differs too much.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -43,6 +49,8 @@ enum Message<'a> {
     },
     Assistant {
         content: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_details: Option<&'a serde_json::Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
@@ -92,7 +100,7 @@ struct Function<'a> {
     arguments: &'a str,
 }
 
-pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
+pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
     let mut messages = Vec::with_capacity(request.turns.len() * 2 + 1);
     if !request.system.is_empty() {
         messages.push(Message::System { content: &request.system });
@@ -100,15 +108,19 @@ pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
     for turn in &request.turns {
         match turn.as_ref() {
             Turn::User(content) => messages.push(Message::User { content: user_content(content) }),
-            Turn::Assistant { blocks, .. } => push_step(&mut messages, blocks),
+            Turn::Assistant { origin, blocks } => {
+                push_step(&mut messages, blocks, origin == target);
+            }
         }
     }
     let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
     let body = Body {
-        model,
+        model: &target.model,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        max_tokens: request.max_output_tokens,
+        max_tokens: request.max_output_tokens.filter(|_| !quirks.max_completion_tokens),
+        max_completion_tokens: request.max_output_tokens.filter(|_| quirks.max_completion_tokens),
+        reasoning_effort: request.effort.map(super::responses_encode::effort),
         temperature: request.temperature,
         tools: request.tools.iter().map(|function| Tool { r#type: "function", function }).collect(),
         tool_choice: forbid.then_some("none"),
@@ -117,31 +129,36 @@ pub(super) fn encode(model: &str, request: &Request) -> Vec<u8> {
     super::to_bytes(&body)
 }
 
-fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block]) {
+fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block], same_maker: bool) {
     let mut said = String::new();
     let mut calls = Vec::new();
+    let mut details = None;
     for block in blocks {
         match block {
-            Block::Text(text) => said.push_str(text),
+            Block::Text { text, .. } => said.push_str(text),
             Block::Call { id, name, arguments, .. } => calls.push(Call {
                 id,
                 r#type: "function",
                 function: Function { name, arguments: arguments.get() },
             }),
-            // The format has no agreed place for reasoning that goes back.
-            Block::Reasoning { .. } => {}
+            // The format has one agreed place for reasoning that goes back: OpenRouter's.
+            Block::Reasoning { opaque, .. } => {
+                let own = opaque.as_ref().filter(|_| same_maker);
+                details = own.and_then(|o| o.get("reasoning_details")).or(details);
+            }
+            Block::ServerTool { .. } => {}
         }
     }
     if said.is_empty() && calls.is_empty() {
         return;
     }
     let content = (!said.is_empty()).then_some(said);
-    messages.push(Message::Assistant { content, tool_calls: calls });
+    messages.push(Message::Assistant { content, reasoning_details: details, tool_calls: calls });
 
     let mut media = Vec::new();
     for block in blocks {
         let Block::Call { id, result, .. } = block else { continue };
-        messages.push(Message::Tool { tool_call_id: id, content: text_of(&result.content) });
+        messages.push(Message::Tool { tool_call_id: id, content: joined_text(&result.content) });
         media.extend(result.content.iter().filter_map(media_part));
     }
     // A tool message holds text only; what was seen follows as a user's message.
@@ -154,7 +171,7 @@ fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block]) {
 
 fn user_content(content: &[Content]) -> UserContent<'_> {
     if content.iter().all(|c| matches!(c, Content::Text { .. })) {
-        return UserContent::Plain(text_of(content));
+        return UserContent::Plain(joined_text(content));
     }
     UserContent::Parts(content.iter().filter_map(any_part).collect())
 }
@@ -164,14 +181,6 @@ fn any_part(content: &Content) -> Option<Part<'_>> {
         Content::Text { text } => Some(Part::Text { text }),
         Content::Media(_) => media_part(content),
     }
-}
-
-fn text_of(content: &[Content]) -> String {
-    let texts = content.iter().filter_map(|c| match c {
-        Content::Text { text } => Some(text.as_str()),
-        Content::Media(_) => None,
-    });
-    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 fn media_part(content: &Content) -> Option<Part<'_>> {

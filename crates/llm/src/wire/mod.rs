@@ -4,29 +4,52 @@ mod anthropic;
 mod anthropic_encode;
 mod chat;
 mod chat_encode;
+mod gemini;
+mod gemini_encode;
+mod responses;
+mod responses_encode;
+mod schema;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::failure::excerpt;
+use crate::provider::Quirks;
 use crate::sse::EventTooLarge;
-use crate::{Event, Failure, FailureKind, Request, SseEvent, SseReader};
+use crate::{Content, Event, Failure, FailureKind, Origin, Request, SseEvent, SseReader};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wire {
     AnthropicMessages,
     OpenaiChat,
+    OpenaiResponses,
+    Gemini,
 }
 
 impl Wire {
+    pub const ALL: [Self; 4] =
+        [Self::AnthropicMessages, Self::OpenaiChat, Self::OpenaiResponses, Self::Gemini];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AnthropicMessages => "anthropic-messages",
+            Self::OpenaiChat => "openai-chat",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
     /// The request's body. The same request always gives the same bytes, and a request that only
     /// adds turns to another starts with the other's messages.
-    pub fn encode(self, model: &str, request: &Request) -> Vec<u8> {
+    pub fn encode(self, target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
         match self {
-            Self::AnthropicMessages => anthropic_encode::encode(model, request),
-            Self::OpenaiChat => chat_encode::encode(model, request),
+            Self::AnthropicMessages => anthropic_encode::encode(target, request),
+            Self::OpenaiChat => chat_encode::encode(target, request, quirks),
+            Self::OpenaiResponses => responses_encode::encode(target, request),
+            Self::Gemini => gemini_encode::encode(target, request),
         }
     }
 
@@ -34,26 +57,35 @@ impl Wire {
         let codec: Box<dyn Codec> = match self {
             Self::AnthropicMessages => Box::new(anthropic::AnthropicCodec::default()),
             Self::OpenaiChat => Box::new(chat::ChatCodec::default()),
+            Self::OpenaiResponses => Box::new(responses::ResponsesCodec::default()),
+            Self::Gemini => Box::new(gemini::GeminiCodec::default()),
         };
         Decoder {
             sse: SseReader::default(),
             codec,
             closed: false,
-            events_seen: 0,
+            payloads: 0,
             head: Vec::new(),
+            whole: None,
         }
     }
 
     /// Where requests go, below a base URL that people write with and without `/v1`.
-    pub fn url(self, base: &str) -> String {
+    pub fn url(self, base: &str, model: &str) -> String {
         let base = base.trim_end_matches('/');
         let versioned = base.ends_with("/v1");
-        match self {
-            Self::AnthropicMessages if versioned => format!("{base}/messages"),
-            Self::AnthropicMessages => format!("{base}/v1/messages"),
-            Self::OpenaiChat if versioned || has_path(base) => format!("{base}/chat/completions"),
-            Self::OpenaiChat => format!("{base}/v1/chat/completions"),
-        }
+        let path = match self {
+            Self::AnthropicMessages => "messages",
+            Self::OpenaiChat => "chat/completions",
+            Self::OpenaiResponses => "responses",
+            Self::Gemini => {
+                let version = if has_path(base) { "" } else { "/v1beta" };
+                return format!("{base}{version}/models/{model}:streamGenerateContent?alt=sse");
+            }
+        };
+        // OpenAI's own libraries take a base with its version, Anthropic's one without.
+        let complete = versioned || (self != Self::AnthropicMessages && has_path(base));
+        if complete { format!("{base}/{path}") } else { format!("{base}/v1/{path}") }
     }
 }
 
@@ -65,8 +97,12 @@ fn has_path(base: &str) -> bool {
 /// The part of a decoder that differs between wire formats.
 trait Codec: Send + Sync {
     fn event(&mut self, event: SseEvent<'_>, out: &mut Vec<Event>);
+    /// An answer that came whole instead of as a stream.
+    fn body(&mut self, body: Value, out: &mut Vec<Event>);
     /// The input ended without a closing event so far.
     fn end(&mut self, out: &mut Vec<Event>);
+    /// The wire's own word for how the answer ended, as far as it was said.
+    fn finish_word(&self) -> Option<String>;
 }
 
 /// Turns a response body, in any pieces, into events. The last event is always
@@ -75,9 +111,11 @@ pub struct Decoder {
     sse: SseReader,
     codec: Box<dyn Codec>,
     closed: bool,
-    events_seen: usize,
+    payloads: usize,
     /// The body's first bytes, to show when no event is in it.
     head: Vec<u8>,
+    /// A body that starts like JSON is no stream: it is read as a whole.
+    whole: Option<Vec<u8>>,
 }
 
 /// Enough of a body that is no event stream to say what it is.
@@ -86,55 +124,53 @@ const HEAD_BYTES: usize = 512;
 impl Decoder {
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut out = Vec::new();
-        if self.closed {
-            return out;
-        }
         if self.head.len() < HEAD_BYTES {
             let room = HEAD_BYTES - self.head.len();
             self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
-        let Self { sse, codec, closed, events_seen, .. } = self;
+        if self.looks_whole() {
+            self.push_whole(bytes, &mut out);
+            return out;
+        }
+        let Self { sse, codec, closed, payloads, .. } = self;
         let result = sse.push(bytes, &mut |event| {
-            *events_seen += 1;
+            count(payloads, &event);
             if !*closed {
                 codec.event(event, &mut out);
                 *closed = ends_with_closing(&mut out);
             }
         });
-        if result == Err(EventTooLarge) && !self.closed {
-            self.closed = true;
-            let limit = crate::sse::EVENT_CAP_BYTES >> 20;
-            let message = format!("the server sent a single event of more than {limit} MiB");
-            out.push(Event::Failed(Failure::new(FailureKind::Protocol, message)));
+        if result == Err(EventTooLarge) {
+            self.refuse_size(&mut out);
         }
         out
     }
 
     pub fn finish(&mut self) -> Vec<Event> {
         let mut out = Vec::new();
-        if self.closed {
-            return out;
+        if let Some(body) = self.whole.take().filter(|_| !self.closed) {
+            self.read_whole(&body, &mut out);
         }
-        let Self { sse, codec, closed, events_seen, .. } = self;
+        let Self { sse, codec, closed, payloads, .. } = self;
         sse.finish(&mut |event| {
-            *events_seen += 1;
+            count(payloads, &event);
             if !*closed {
                 codec.event(event, &mut out);
                 *closed = ends_with_closing(&mut out);
             }
         });
-        if self.events_seen == 0 {
+        if self.closed {
+            return out;
+        }
+        if self.payloads == 0 {
             let head = String::from_utf8_lossy(&self.head);
             let message = if head.trim().is_empty() {
                 "the server closed the connection without sending an answer".to_owned()
             } else {
-                format!(
-                    "the server's answer is no event stream; it starts with: {}",
-                    excerpt(&head)
-                )
+                format!("the server's answer is no event stream; it starts with: {}", excerpt(&head))
             };
             out.push(Event::Failed(Failure::new(FailureKind::Protocol, message)));
-        } else if !self.closed {
+        } else {
             self.codec.end(&mut out);
         }
         self.closed = true;
@@ -155,6 +191,64 @@ impl Decoder {
         }
         out
     }
+
+    /// JSON payloads seen so far.
+    pub fn payloads(&self) -> usize {
+        self.payloads
+    }
+
+    /// The wire's own word for how the answer ended.
+    pub fn finish_word(&self) -> Option<String> {
+        self.codec.finish_word()
+    }
+
+    /// No line of an event stream starts with a bracket.
+    fn looks_whole(&mut self) -> bool {
+        if self.whole.is_none() && self.payloads == 0 {
+            let start = self.head.iter().copied().find(|b| !b.is_ascii_whitespace());
+            if matches!(start, Some(b'{' | b'[')) {
+                self.whole = Some(Vec::new());
+            }
+        }
+        self.whole.is_some()
+    }
+
+    fn push_whole(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let Some(body) = &mut self.whole else { return };
+        body.extend_from_slice(bytes);
+        if body.len() > crate::sse::EVENT_CAP_BYTES {
+            self.whole = Some(Vec::new());
+            self.refuse_size(out);
+        }
+    }
+
+    fn read_whole(&mut self, body: &[u8], out: &mut Vec<Event>) {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => {
+                self.payloads += 1;
+                self.codec.body(value, out);
+                self.closed = ends_with_closing(out);
+            }
+            Err(error) => {
+                self.payloads += 1;
+                self.closed = true;
+                out.push(unreadable(&String::from_utf8_lossy(body), &error));
+            }
+        }
+    }
+
+    fn refuse_size(&mut self, out: &mut Vec<Event>) {
+        if !self.closed {
+            self.closed = true;
+            let limit = crate::sse::EVENT_CAP_BYTES >> 20;
+            let message = format!("the server sent a single event of more than {limit} MiB");
+            out.push(Event::Failed(Failure::new(FailureKind::Protocol, message)));
+        }
+    }
+}
+
+fn count(payloads: &mut usize, event: &SseEvent<'_>) {
+    *payloads += usize::from(event.data.trim() != "[DONE]");
 }
 
 /// Whether the answer is over; drops what a codec may have put behind its closing event.
@@ -175,6 +269,24 @@ fn unreadable(data: &str, error: &serde_json::Error) -> Event {
 fn broke_off() -> Event {
     let message = "the answer stopped before its end";
     Event::Failed(Failure::new(FailureKind::Truncated, message))
+}
+
+/// All text of a content, for wires that keep text and media apart.
+fn joined_text(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|c| match c {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Media(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A text field of a JSON object; empty where there is none.
+fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn optional_text(value: &Value, key: &str) -> Option<String> {
+    value.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Serialising plain data into memory cannot fail; an empty body would be refused by any server,

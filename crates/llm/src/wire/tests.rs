@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::Wire;
+use crate::provider::Quirks;
 use crate::{
     Block, CallResult, Content, Event, FailureKind, Media, Origin, Request, ToolChoice,
     ToolDefinition, Turn,
@@ -15,8 +16,13 @@ fn origin(model: &str) -> Origin {
     Origin { provider: "p".to_owned(), model: model.to_owned() }
 }
 
+fn text(text: &str) -> Block {
+    Block::Text { text: text.to_owned(), opaque: None }
+}
+
 fn call(id: &str, text: &str, is_error: bool) -> Block {
     Block::Call {
+        opaque: None,
         id: id.to_owned(),
         name: "read".to_owned(),
         arguments: serde_json::value::RawValue::from_string(r#"{"filePath": "a"}"#.to_owned())
@@ -38,6 +44,7 @@ fn request(turns: Vec<Turn>) -> Request {
         tool_choice: ToolChoice::Auto,
         max_output_tokens: Some(100),
         temperature: None,
+        effort: None,
     }
 }
 
@@ -49,7 +56,7 @@ fn conversation() -> Vec<Turn> {
             origin: origin("m"),
             blocks: vec![
                 Block::Reasoning { text: "Hm.".into(), opaque: Some(json!({"signature": "sig"})) },
-                Block::Text("Reading.".into()),
+                text("Reading."),
                 call("c1", "content", false),
                 call("c2", "no such file", true),
             ],
@@ -58,7 +65,7 @@ fn conversation() -> Vec<Turn> {
 }
 
 fn encoded(wire: Wire, model: &str, request: &Request) -> Value {
-    serde_json::from_slice(&wire.encode(model, request)).unwrap()
+    serde_json::from_slice(&wire.encode(&origin(model), request, Quirks::default())).unwrap()
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn call_ids_that_a_provider_refuses_are_rewritten_the_same_way_each_time() {
 fn nothing_empty_is_sent() {
     let turns = vec![
         Turn::User(vec![Content::text("")]),
-        Turn::Assistant { origin: origin("m"), blocks: vec![Block::Text("  ".into())] },
+        Turn::Assistant { origin: origin("m"), blocks: vec![text("  ")] },
         Turn::User(vec![Content::text("Hi")]),
     ];
     let body = encoded(Wire::AnthropicMessages, "m", &request(turns));
@@ -157,7 +164,7 @@ fn base_urls_work_with_and_without_version() {
         (Wire::OpenaiChat, "http://h/openai", "http://h/openai/chat/completions"),
     ];
     for (wire, base, expected) in cases {
-        assert_eq!(wire.url(base), expected);
+        assert_eq!(wire.url(base, "m"), expected);
     }
 }
 
