@@ -96,9 +96,12 @@ fn render_step(step: &Step) -> String {
     let mut out = String::new();
     for block in &step.blocks {
         match block {
-            StepBlock::Text(text) if text.trim().is_empty() => {}
-            StepBlock::Text(text) => out.push_str(&format!("\n{}\n", harmless(text).trim_end())),
+            StepBlock::Text { text, .. } if text.trim().is_empty() => {}
+            StepBlock::Text { text, .. } => out.push_str(&format!("\n{}\n", harmless(text).trim_end())),
             StepBlock::Reasoning { .. } => {}
+            StepBlock::ServerTool { name, .. } => {
+                out.push_str(&format!("  · {} (by the provider)\n", harmless(name)));
+            }
             StepBlock::Call(call) => out.push_str(&format!("  {}\n", render_call(call))),
         }
     }

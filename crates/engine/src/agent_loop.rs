@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_llm::{
     Event as ModelEvent, Failure, FailureKind, Finish, FinishReason, Model, Reply, ReplyBlock,
-    ReplyBuilder, Request, ToolChoice,
+    ReplyBuilder, ReplyKind, Request, ToolChoice,
 };
 use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, TurnStatus};
 use toolwright_tool::{CallRequest, Pipeline, Update};
@@ -233,7 +233,11 @@ impl Turn<'_> {
                 return Err(Over::Failed(failure));
             }
             match event {
-                ModelEvent::Text { delta, .. } => self.delta(DeltaKind::Text, delta).await?,
+                ModelEvent::Text { delta, .. } if delta.is_empty() => {}
+                ModelEvent::Text { delta, .. } | ModelEvent::Refusal { delta, .. } => {
+                    self.delta(DeltaKind::Text, delta).await?;
+                }
+                ModelEvent::Notice(text) => self.emit(Event::Notice { text }).await,
                 ModelEvent::Reasoning { delta, .. } => {
                     self.delta(DeltaKind::Reasoning, delta).await?;
                 }
@@ -250,8 +254,11 @@ impl Turn<'_> {
                 }
                 ModelEvent::Finish(_) => return Ok(Some(builder.build())),
                 ModelEvent::CallArguments { .. }
+                | ModelEvent::CallReplace { .. }
+                | ModelEvent::ServerTool { .. }
+                | ModelEvent::Started { .. }
                 | ModelEvent::BlockEnd { .. }
-                | ModelEvent::Usage(_) => {}
+                | ModelEvent::Usage { .. } => {}
             }
         }
     }
@@ -369,13 +376,13 @@ impl Turn<'_> {
     async fn emit_parts(&self, parts: &[ReplyPart]) {
         for part in parts {
             match part {
-                ReplyPart::Text { text } => {
+                ReplyPart::Text { text, .. } => {
                     self.emit(Event::TextDone { text: text.clone() }).await;
                 }
                 ReplyPart::Reasoning { text, .. } if !text.is_empty() => {
                     self.emit(Event::ReasoningDone { text: text.clone() }).await;
                 }
-                ReplyPart::Reasoning { .. } | ReplyPart::Call { .. } => {}
+                _ => {}
             }
         }
     }
@@ -408,7 +415,7 @@ impl Turn<'_> {
 /// What is wrong with an answer that ends a turn, if anything: it is kept and shown, but it is no
 /// success.
 fn odd_ending(parts: &[ReplyPart], reason: FinishReason) -> Option<Failure> {
-    let said = |p: &ReplyPart| matches!(p, ReplyPart::Text { text } if !text.trim().is_empty());
+    let said = |p: &ReplyPart| matches!(p, ReplyPart::Text { text, .. } if !text.trim().is_empty());
     let failure = |kind, text: &str| Some(Failure::new(kind, text));
     match reason {
         FinishReason::ContentFilter => {
@@ -428,23 +435,34 @@ fn odd_ending(parts: &[ReplyPart], reason: FinishReason) -> Option<Failure> {
 fn reply_parts(blocks: Vec<ReplyBlock>, session: &Session) -> Vec<ReplyPart> {
     let step = session.step_count();
     let mut seen: Vec<String> = Vec::new();
-    let part = |block| match block {
-        ReplyBlock::Text(text) => ReplyPart::Text { text },
-        ReplyBlock::Reasoning { text, opaque } => ReplyPart::Reasoning { text, opaque },
-        ReplyBlock::Call { id, name, arguments } => {
-            let number = seen.len();
-            let id = match id {
-                id if id.is_empty() => format!("call_{step}_{number}"),
-                id if seen.contains(&id) || session.has_call(&id) => {
-                    format!("{id}_{step}_{number}")
-                }
-                id => id,
-            };
-            seen.push(id.clone());
-            ReplyPart::Call { id, name, arguments }
-        }
+    let part = |block: ReplyBlock| {
+        let opaque = block.opaque;
+        Some(match block.kind {
+            // Nothing was said and nothing hangs on it.
+            ReplyKind::Text(text) if text.is_empty() && opaque.is_none() => return None,
+            ReplyKind::Text(text) => ReplyPart::Text { text, opaque },
+            // To people and to later requests, a refusal is what was said.
+            ReplyKind::Refusal(text) => ReplyPart::Text { text, opaque },
+            ReplyKind::Reasoning(text) => ReplyPart::Reasoning { text, opaque },
+            ReplyKind::ServerTool { kind, name, .. } => {
+                let opaque = opaque.unwrap_or_default();
+                ReplyPart::ServerTool { name: name.unwrap_or(kind), opaque }
+            }
+            ReplyKind::Call { id, name, arguments } => {
+                let number = seen.len();
+                let id = match id {
+                    id if id.is_empty() => format!("call_{step}_{number}"),
+                    id if seen.contains(&id) || session.has_call(&id) => {
+                        format!("{id}_{step}_{number}")
+                    }
+                    id => id,
+                };
+                seen.push(id.clone());
+                ReplyPart::Call { id, name, arguments, opaque }
+            }
+        })
     };
-    blocks.into_iter().map(part).collect()
+    blocks.into_iter().filter_map(part).collect()
 }
 
 fn size_of_delta(event: &ModelEvent) -> usize {
@@ -461,7 +479,7 @@ fn call_requests(parts: &[ReplyPart], cut: bool) -> Vec<CallRequest> {
         ReplyPart::Call { name, arguments, .. } => {
             Some(CallRequest { name: name.clone(), arguments: arguments.clone(), cut })
         }
-        ReplyPart::Text { .. } | ReplyPart::Reasoning { .. } => None,
+        _ => None,
     };
     parts.iter().filter_map(call).collect()
 }

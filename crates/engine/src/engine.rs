@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_llm::{Content, Model, Origin, Request, ToolChoice, ToolDefinition};
+use toolwright_llm::{Content, Effort, Model, Origin, Request, ToolChoice, ToolDefinition};
 use toolwright_session::{Entry, LogError, Session};
 use toolwright_tool::Pipeline;
 
@@ -24,6 +24,7 @@ pub struct EngineOptions {
     pub tools: Vec<ToolDefinition>,
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f32>,
+    pub effort: Option<Effort>,
     pub budget: Budget,
     pub clock: Arc<dyn Clock>,
 }
@@ -36,6 +37,7 @@ impl EngineOptions {
             tools,
             max_output_tokens: None,
             temperature: None,
+            effort: None,
             budget: Budget::default(),
             clock: Arc::new(SystemClock),
         }
@@ -61,8 +63,16 @@ impl Engine {
         mut record: Record,
         options: EngineOptions,
     ) -> Result<Self, LogError> {
-        let EngineOptions { agent, system, tools, max_output_tokens, temperature, budget, clock } =
-            options;
+        let EngineOptions {
+            agent,
+            system,
+            tools,
+            max_output_tokens,
+            temperature,
+            effort,
+            budget,
+            clock,
+        } = options;
         settle_open_calls(&mut record)?;
         let frozen = record.session().system_prompt(&agent).map(str::to_owned);
         let system = match frozen {
@@ -79,6 +89,7 @@ impl Engine {
             tool_choice: ToolChoice::Auto,
             max_output_tokens,
             temperature,
+            effort,
         };
         Ok(Self { model, pipeline, record, template, budget, clock, agent })
     }

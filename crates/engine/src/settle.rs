@@ -51,8 +51,8 @@ fn gave_up_after_denial(session: &Session, denials: &[Denial]) -> bool {
 fn answer(session: &Session) -> String {
     let Some(step) = session.last_step() else { return String::new() };
     let texts = step.blocks.iter().filter_map(|block| match block {
-        StepBlock::Text(text) => Some(text.as_str()),
-        StepBlock::Reasoning { .. } | StepBlock::Call(_) => None,
+        StepBlock::Text { text, .. } => Some(text.as_str()),
+        _ => None,
     });
     texts.collect::<Vec<_>>().join("\n")
 }

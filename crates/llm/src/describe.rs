@@ -39,7 +39,8 @@ pub fn describe(wire: Wire, status: u16, body: &[u8], size: usize) -> Value {
         "wire": wire.name(),
         "stream": stream,
         "outcome": outcome(seen.failure.as_ref()),
-        "response_id": seen.id,
+        // A stream that names no id sends it empty.
+        "response_id": seen.id.filter(|id| !stream || !id.is_empty()),
         "model": seen.model,
         "text": summary.texts.concat(),
         "text_blocks": summary.texts,

@@ -89,6 +89,8 @@ impl Failure {
             401 | 403 => FailureKind::Auth,
             429 => FailureKind::RateLimit,
             _ if mentions_overflow(&words) => FailureKind::ContextOverflow,
+            // Some say it with 400.
+            400 if words.to_lowercase().contains("api key") => FailureKind::Auth,
             404 | 405 => FailureKind::NotFound,
             413 => FailureKind::ContextOverflow,
             529 | 503 => FailureKind::Overloaded,
@@ -155,6 +157,15 @@ const OVERFLOW_PHRASES: &[&str] = &[
     "token count exceeds",
     "exceeds the limit of",
     "context window exceeds",
+    "exceeds the maximum number of tokens",
+    "exceeds the maximum tokens",
+    "exceed context limit",
+    "exceeded max context length",
+    "prompt too long",
+    "input length and `max_tokens` exceed",
+    "request_too_large",
+    "too large for model",
+    "longer than the model's context length",
 ];
 
 fn mentions_overflow(words: &str) -> bool {

@@ -142,7 +142,7 @@ impl Session {
                 self.usage += usage;
                 let ids = parts.iter().filter_map(|part| match part {
                     ReplyPart::Call { id, .. } => Some(id.clone()),
-                    ReplyPart::Text { .. } | ReplyPart::Reasoning { .. } => None,
+                    _ => None,
                 });
                 self.call_ids.extend(ids);
                 if let Some(step) = self.open_step() {
@@ -221,11 +221,13 @@ impl Session {
     fn apply_delta(&mut self, kind: DeltaKind, delta: &str) {
         let Some(step) = self.open_step() else { return };
         match (kind, step.blocks.last_mut()) {
-            (DeltaKind::Text, Some(StepBlock::Text(text)))
+            (DeltaKind::Text, Some(StepBlock::Text { text, .. }))
             | (DeltaKind::Reasoning, Some(StepBlock::Reasoning { text, .. })) => {
                 text.push_str(delta);
             }
-            (DeltaKind::Text, _) => step.blocks.push(StepBlock::Text(delta.to_owned())),
+            (DeltaKind::Text, _) => {
+                step.blocks.push(StepBlock::Text { text: delta.to_owned(), opaque: None });
+            }
             (DeltaKind::Reasoning, _) => {
                 let block = StepBlock::Reasoning { text: delta.to_owned(), opaque: None };
                 step.blocks.push(block);

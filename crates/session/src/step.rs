@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use toolwright_llm::{Block, CallResult, Content, Failure, Finish, Media, Origin, Turn, Usage};
+use toolwright_llm::{
+    Block, CallResult, Content, Failure, Finish, Media, Opaque, Origin, Turn, Usage,
+};
 
 /// A part of a reply as it is logged: calls have no result yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,17 +12,26 @@ use toolwright_llm::{Block, CallResult, Content, Failure, Finish, Media, Origin,
 pub enum ReplyPart {
     Text {
         text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Opaque,
     },
     Reasoning {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        opaque: Option<serde_json::Value>,
+        opaque: Opaque,
+    },
+    /// What the provider did by itself.
+    ServerTool {
+        name: String,
+        opaque: serde_json::Value,
     },
     Call {
         id: String,
         name: String,
         /// The model's own bytes, whatever they are.
         arguments: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Opaque,
     },
 }
 
@@ -36,8 +47,9 @@ pub struct Step {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepBlock {
-    Text(String),
-    Reasoning { text: String, opaque: Option<serde_json::Value> },
+    Text { text: String, opaque: Opaque },
+    Reasoning { text: String, opaque: Opaque },
+    ServerTool { name: String, opaque: serde_json::Value },
     Call(Call),
 }
 
@@ -47,6 +59,7 @@ pub struct Call {
     pub id: String,
     pub name: String,
     pub arguments: String,
+    opaque: Opaque,
     slot: Slot,
 }
 
@@ -162,7 +175,7 @@ impl Step {
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.blocks.iter().filter_map(|block| match block {
             StepBlock::Call(call) => Some(call),
-            StepBlock::Text(_) | StepBlock::Reasoning { .. } => None,
+            StepBlock::Text { .. } | StepBlock::Reasoning { .. } | StepBlock::ServerTool { .. } => None,
         })
     }
 
@@ -171,17 +184,18 @@ impl Step {
             .iter_mut()
             .filter_map(|block| match block {
                 StepBlock::Call(call) => Some(call),
-                StepBlock::Text(_) | StepBlock::Reasoning { .. } => None,
+                StepBlock::Text { .. } | StepBlock::Reasoning { .. } | StepBlock::ServerTool { .. } => None,
             })
             .nth(position)
     }
 
     pub(crate) fn set_parts(&mut self, parts: Vec<ReplyPart>) {
         let block = |part| match part {
-            ReplyPart::Text { text } => StepBlock::Text(text),
+            ReplyPart::Text { text, opaque } => StepBlock::Text { text, opaque },
             ReplyPart::Reasoning { text, opaque } => StepBlock::Reasoning { text, opaque },
-            ReplyPart::Call { id, name, arguments } => {
-                StepBlock::Call(Call { id, name, arguments, slot: Slot::Pending })
+            ReplyPart::ServerTool { name, opaque } => StepBlock::ServerTool { name, opaque },
+            ReplyPart::Call { id, name, arguments, opaque } => {
+                StepBlock::Call(Call { id, name, arguments, opaque, slot: Slot::Pending })
             }
         };
         self.blocks = parts.into_iter().map(block).collect();
@@ -191,11 +205,15 @@ impl Step {
     pub fn to_turn(&self) -> Option<Turn> {
         self.finish.as_ref()?;
         let blocks = self.blocks.iter().map(|block| match block {
-            StepBlock::Text(text) => Block::Text(text.clone()),
+            StepBlock::Text { text, opaque } => {
+                Block::Text { text: text.clone(), opaque: opaque.clone() }
+            }
+            StepBlock::ServerTool { opaque, .. } => Block::ServerTool { opaque: opaque.clone() },
             StepBlock::Reasoning { text, opaque } => {
                 Block::Reasoning { text: text.clone(), opaque: opaque.clone() }
             }
             StepBlock::Call(call) => Block::Call {
+                opaque: call.opaque.clone(),
                 id: call.id.clone(),
                 name: sendable_name(&call.name),
                 arguments: sendable_arguments(&call.arguments),

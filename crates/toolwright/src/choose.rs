@@ -7,7 +7,7 @@ use std::time::Duration;
 use toolwright_config::{ProviderSettings, Settings};
 use toolwright_llm::wire::Wire;
 use toolwright_llm::{
-    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Retry,
+    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Quirks, Retry,
     find_local_servers, provider,
 };
 
@@ -125,6 +125,7 @@ fn endpoint(
             base_url: String::new(),
             key: None,
             headers: Vec::new(),
+            quirks: Quirks::default(),
         },
         (None, None) => return Err(unknown_provider(id)),
     };
@@ -138,9 +139,9 @@ fn endpoint(
         }
         match own.npm.as_deref() {
             Some("@ai-sdk/anthropic") => endpoint.wire = Wire::AnthropicMessages,
-            Some("@ai-sdk/openai-compatible" | "@ai-sdk/openai") => {
-                endpoint.wire = Wire::OpenaiChat
-            }
+            Some("@ai-sdk/openai-compatible") => endpoint.wire = Wire::OpenaiChat,
+            Some("@ai-sdk/openai" | "@ai-sdk/azure") => endpoint.wire = Wire::OpenaiResponses,
+            Some("@ai-sdk/google") => endpoint.wire = Wire::Gemini,
             _ => {}
         }
         let configured = own.options.api_key.clone().filter(|key| !key.is_empty());

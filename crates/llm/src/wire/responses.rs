@@ -300,12 +300,14 @@ impl ResponsesCodec {
         self.start(Some(response).filter(|r| r.get("id").is_some()), out);
         // Items that no event closed may stand in the response itself.
         let output = response.get("output").and_then(Value::as_array);
+        // In an answer that came whole two items may have one id; in a stream it is the same item.
+        let streamed = !self.items.is_empty();
         for (index, item) in output.into_iter().flatten().enumerate() {
             let frame = json!({ "output_index": index });
             let known = self.items.iter().position(|i| i.index == Some(index as u64));
             let by_id = || {
                 let id = text_of(item, "id");
-                self.items.iter().position(|i| !id.is_empty() && i.id == id)
+                self.items.iter().position(|i| streamed && !id.is_empty() && i.id == id)
             };
             match known.or_else(by_id) {
                 // What the provider did itself and never finished is nothing to tell.
