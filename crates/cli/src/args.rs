@@ -40,6 +40,8 @@ pub enum Command {
     Permission(Permission),
     /// Say what was found on this machine and what to do next
     Doctor,
+    /// Look at what goes over the wire
+    Debug(Debug),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
 }
@@ -144,6 +146,27 @@ pub struct ToolCall {
     /// The whole outcome as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Debug {
+    #[command(subcommand)]
+    pub action: DebugAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DebugAction {
+    /// Print what we make of a provider's response body, streamed or not, as one JSON object
+    Decode {
+        /// The wire format: anthropic-messages, openai-chat, openai-responses or gemini
+        #[arg(long, value_name = "WIRE")]
+        wire: String,
+        /// The HTTP status that the body came with
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        status: u16,
+        /// The file with the body, or - for standard input
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

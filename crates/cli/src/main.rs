@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
+mod debug;
 mod doctor;
 mod exit;
 mod permission;
@@ -55,6 +56,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Show(options)) => sessions::show(&shared, &options),
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options),
+        Some(Command::Debug(options)) => debug::debug(&options),
         Some(Command::Doctor) => doctor::doctor(&shared).await,
         Some(Command::Completions { shell }) => {
             let mut command = Arguments::command();

@@ -106,7 +106,70 @@ impl Reply {
         match wire {
             Wire::Anthropic => self.anthropic(),
             Wire::Chat => self.chat(),
+            Wire::Responses => self.responses(),
+            Wire::Gemini => self.gemini(),
         }
+    }
+
+    fn responses(&self) -> (Vec<u8>, Vec<u8>) {
+        let event = |kind: &str, mut data: Value| {
+            data["type"] = kind.into();
+            format!("event: {kind}\ndata: {data}\n\n")
+        };
+        let mut head = event("response.created", json!({"response": {"id": "resp_1", "model": "m"}}));
+        let mut tail = String::new();
+        let mut index = 0;
+        if !self.text.is_empty() {
+            let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+            head.push_str(&event("response.output_item.added", json!({"output_index": 0, "item": item})));
+            for text in &self.text {
+                let delta = json!({"output_index": 0, "content_index": 0, "delta": text});
+                head.push_str(&event("response.output_text.delta", delta));
+            }
+            let content = json!([{"type": "output_text", "text": self.text.concat()}]);
+            let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content});
+            tail.push_str(&event("response.output_item.done", json!({"output_index": 0, "item": item})));
+            index += 1;
+        }
+        for (id, name, arguments) in &self.calls {
+            let mut item = json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": ""});
+            tail.push_str(&event("response.output_item.added", json!({"output_index": index, "item": item})));
+            let delta = json!({"output_index": index, "delta": arguments});
+            tail.push_str(&event("response.function_call_arguments.delta", delta));
+            item["arguments"] = json!(arguments);
+            tail.push_str(&event("response.output_item.done", json!({"output_index": index, "item": item})));
+            index += 1;
+        }
+        let usage = json!({"input_tokens": 10, "output_tokens": 20});
+        let response = match self.finish.as_deref() {
+            Some("max_tokens") => json!({"id": "resp_1", "status": "incomplete", "usage": usage,
+                "incomplete_details": {"reason": "max_output_tokens"}}),
+            _ => json!({"id": "resp_1", "status": "completed", "usage": usage}),
+        };
+        tail.push_str(&event("response.completed", json!({"response": response})));
+        (head.into_bytes(), tail.into_bytes())
+    }
+
+    fn gemini(&self) -> (Vec<u8>, Vec<u8>) {
+        let chunk = |parts: Value, finish: Option<&str>| {
+            let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
+            if let Some(word) = finish {
+                candidate["finishReason"] = word.into();
+            }
+            let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 20});
+            format!("data: {}\n\n", json!({"candidates": [candidate], "usageMetadata": usage}))
+        };
+        let mut head = String::new();
+        for text in &self.text {
+            head.push_str(&chunk(json!([{"text": text}]), None));
+        }
+        let call = |(_, name, arguments): &(String, String, String)| {
+            let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+            json!({"functionCall": {"name": name, "args": arguments}, "thoughtSignature": "sig"})
+        };
+        let calls: Vec<Value> = self.calls.iter().map(call).collect();
+        let tail = chunk(json!(calls), Some(self.finish.as_deref().unwrap_or("STOP")));
+        (head.into_bytes(), tail.into_bytes())
     }
 
     fn anthropic(&self) -> (Vec<u8>, Vec<u8>) {

@@ -38,7 +38,8 @@ impl Folder {
     pub fn with_model(self, server: &ModelServer, wire: Wire) -> Self {
         let (url, key) = match wire {
             Wire::Anthropic => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
-            Wire::Chat => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+            Wire::Chat | Wire::Responses => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+            Wire::Gemini => ("GEMINI_BASE_URL", "GEMINI_API_KEY"),
         };
         self.env(url, &server.url()).env(key, "test-key")
     }

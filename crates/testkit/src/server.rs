@@ -14,6 +14,22 @@ use crate::answer::{Answer, Reply};
 pub enum Wire {
     Anthropic,
     Chat,
+    Responses,
+    Gemini,
+}
+
+impl Wire {
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini];
+
+    /// A model that speaks this wire, as `tw` is told.
+    pub fn model(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic/m",
+            Self::Chat => "openai-chat/m",
+            Self::Responses => "openai/m",
+            Self::Gemini => "google/m",
+        }
+    }
 }
 
 /// A request as it came.
@@ -123,7 +139,12 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
             return hold(&mut stream);
         }
         let Some(captured) = read_request(&mut reader) else { return };
-        let wire = if captured.path.ends_with("/messages") { Wire::Anthropic } else { Wire::Chat };
+        let wire = match captured.path.as_str() {
+            path if path.ends_with("/messages") => Wire::Anthropic,
+            path if path.ends_with("/responses") => Wire::Responses,
+            path if path.contains(":streamGenerateContent") => Wire::Gemini,
+            _ => Wire::Chat,
+        };
         shared.requests.lock().unwrap().push(captured);
         shared.arrived.send(()).ok();
         let answer = shared.script.lock().unwrap().pop_front();

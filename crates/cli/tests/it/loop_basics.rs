@@ -4,8 +4,9 @@ use toolwright_testkit::{Answer, ModelServer, Reply, Wire};
 use crate::{assert_history_is_valid, folder, results};
 
 #[test]
-fn a_whole_turn_reads_edits_runs_and_answers_on_both_wires() {
-    for (wire, model) in [(Wire::Anthropic, "anthropic/m"), (Wire::Chat, "openai-chat/m")] {
+fn a_whole_turn_reads_edits_runs_and_answers_on_every_wire() {
+    for wire in Wire::ALL {
+        let model = wire.model();
         let server = ModelServer::start([
             Reply::default().say("Reading.").call("read", json!({"filePath": "a.txt"})).into(),
             Answer::call(
@@ -29,11 +30,14 @@ fn a_whole_turn_reads_edits_runs_and_answers_on_both_wires() {
         {
             assert!(last.contains(expected), "{expected} in {last}");
         }
+        let key = match wire {
+            Wire::Anthropic => ("x-api-key", "test-key"),
+            Wire::Gemini => ("x-goog-api-key", "test-key"),
+            Wire::Chat | Wire::Responses => ("authorization", "Bearer test-key"),
+        };
+        assert_eq!(requests[0].header(key.0), Some(key.1));
         if wire == Wire::Anthropic {
             assert_history_is_valid(&requests[3]);
-            assert_eq!(requests[0].header("x-api-key"), Some("test-key"));
-        } else {
-            assert_eq!(requests[0].header("authorization"), Some("Bearer test-key"));
         }
     }
 }
@@ -322,4 +326,45 @@ fn a_session_goes_on_with_its_own_agent_and_model() {
     assert_eq!(request.body["model"], "special");
     let tools = request.body["tools"].to_string();
     assert!(!tools.contains("\"write\""), "still the agent that changes nothing");
+}
+
+#[test]
+fn openai_falls_back_to_chat_where_there_is_no_responses_route_and_says_so_once() {
+    let server = ModelServer::start([
+        Answer::status(404, "page not found"),
+        Answer::call("glob", json!({"pattern": "*"})),
+        Answer::text("ok"),
+    ]);
+    let folder = folder().with_model(&server, Wire::Responses);
+    let run = folder.tw(&["run", "-m", "openai/m", "go"]).expect(0);
+    assert_eq!(run.stdout, "ok\n");
+    assert_eq!(run.stderr.matches("no Responses route").count(), 1, "{}", run.stderr);
+    let paths: Vec<String> = server.requests().iter().map(|r| r.path.clone()).collect();
+    assert_eq!(paths, ["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"]);
+}
+
+#[test]
+fn signatures_and_encrypted_reasoning_go_back_to_their_maker() {
+    let server = ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
+    let folder = folder().with_model(&server, Wire::Gemini);
+    folder.tw(&["run", "-m", "google/m", "go"]).expect(0);
+    let request = server.last_request();
+    let part = &request.body["contents"][1]["parts"][0];
+    assert_eq!(part["thoughtSignature"], "sig", "{part}");
+    let response = &request.body["contents"][2]["parts"][0]["functionResponse"];
+    assert_eq!(response["name"], "glob");
+}
+
+#[test]
+fn a_session_can_change_its_model_at_any_step() {
+    let look = || Answer::call("glob", json!({"pattern": "*"}));
+    let server = ModelServer::start(Wire::ALL.iter().flat_map(|_| [look(), Answer::text("ok")]));
+    let folder = Wire::ALL.iter().fold(folder(), |folder, wire| folder.with_model(&server, *wire));
+    folder.tw(&["run", "-m", Wire::ALL[0].model(), "go"]).expect(0);
+    for wire in &Wire::ALL[1..] {
+        folder.tw(&["run", "-c", "-m", wire.model(), "go on"]).expect(0);
+    }
+    assert_eq!(server.requests().len(), 8);
+    folder.tw(&["run", "-c", "-m", Wire::ALL[0].model(), "back"]).expect(1);
+    assert_history_is_valid(&server.last_request());
 }

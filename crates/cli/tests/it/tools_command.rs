@@ -50,3 +50,18 @@ fn arguments_may_come_on_standard_input() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "from stdin\n[exit code 0]\n");
 }
+
+#[test]
+fn debug_decode_prints_what_a_body_means() {
+    let folder = folder()
+        .file("chat.sse", "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n")
+        .file("error.json", "{\"error\":{\"message\":\"invalid x-api-key\"}}");
+    let run = folder.tw(&["debug", "decode", "--wire", "openai-chat", "chat.sse"]).expect(0);
+    let summary: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!((&summary["text"], &summary["outcome"]), (&json!("hi"), &json!("complete")));
+    let run = folder.tw(&["debug", "decode", "--wire", "anthropic-messages", "--status", "401", "error.json"]).expect(0);
+    let summary: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(summary["error_class"], "auth");
+    let run = folder.tw(&["debug", "decode", "--wire", "morse", "chat.sse"]).expect(2);
+    assert!(run.stderr.contains("known: anthropic-messages"), "{}", run.stderr);
+}
