@@ -34,6 +34,10 @@ pub enum Command {
     Sessions(Sessions),
     /// Print a session
     Show(Show),
+    /// Keep, list and remove keys
+    Auth(Auth),
+    /// List the models with their limits and prices
+    Models(Models),
     /// List the tools, or call one through the whole pipeline
     Tools(Tools),
     /// Explain what the rules decide
@@ -84,9 +88,59 @@ pub struct Run {
     /// End with a summary after this many seconds
     #[arg(long, value_name = "SECS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
+    /// End with a summary once this much is spent, where prices are known
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<f64>,
+    /// How hard the model should think
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub effort: Option<Effort>,
+    /// Keep each request and raw answer in this folder, without keys
+    #[arg(long, value_name = "DIR")]
+    pub trace: Option<PathBuf>,
     /// Show the model's reasoning too
     #[arg(long)]
     pub thinking: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Effort {
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Max,
+}
+
+#[derive(Debug, Args)]
+pub struct Auth {
+    #[command(subcommand)]
+    pub action: AuthAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AuthAction {
+    /// Keep a key; it is read from standard input
+    Login { provider: String },
+    /// Remove a kept key
+    Logout { provider: String },
+    /// Say which keys there are and where they come from
+    List,
+}
+
+#[derive(Debug, Args)]
+pub struct Models {
+    /// Only those of this provider
+    pub provider: Option<String>,
+    /// Those of providers without a key too
+    #[arg(long)]
+    pub all: bool,
+    /// One JSON array instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Fetch the newest list first
+    #[arg(long)]
+    pub refresh: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

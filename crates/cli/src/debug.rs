@@ -16,10 +16,9 @@ const BODY_CAP_BYTES: u64 = 256 << 20;
 pub fn debug(options: &Debug) -> Result<Exit, Problem> {
     let DebugAction::Decode { wire, status, file } = &options.action;
     let known = || Wire::ALL.map(Wire::name).join(", ");
-    let wire = Wire::ALL
-        .into_iter()
-        .find(|w| w.name() == wire)
-        .ok_or_else(|| Problem::usage(format!("there is no wire format {wire:?}; known: {}", known())))?;
+    let wire = Wire::ALL.into_iter().find(|w| w.name() == wire).ok_or_else(|| {
+        Problem::usage(format!("there is no wire format {wire:?}; known: {}", known()))
+    })?;
     let body = read(file)?;
     print(&format!("{}\n", describe(wire, *status, &body, body.len())));
     Ok(Exit::Done)

@@ -13,7 +13,7 @@ use crate::terminal::print;
 
 pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
-    let env = |name: &str| std::env::var(name).ok();
+    let env = |name: &str| workbench.variable(name);
     let mut report = Report::default();
 
     report.head("Toolwright");
@@ -69,7 +69,7 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     }
     let agent = workbench.agent(None).map_err(toolwright::SetupError::from)?;
     let mut next = "tw run \"What is this project?\"".to_owned();
-    match workbench.choose_model(None, &agent).await {
+    match workbench.choose_model(None, &agent, None).await {
         Ok(chosen) => {
             let why = match &chosen.why {
                 Selection::Asked | Selection::Configured => "configured".to_owned(),

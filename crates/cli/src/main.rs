@@ -3,9 +3,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod args;
+mod auth;
 mod debug;
 mod doctor;
 mod exit;
+mod models;
 mod permission;
 mod run;
 mod sessions;
@@ -54,6 +56,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Auth(options)) => auth::auth(&shared, &options),
+        Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options),
         Some(Command::Debug(options)) => debug::debug(&options),

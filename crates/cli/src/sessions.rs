@@ -97,7 +97,9 @@ fn render_step(step: &Step) -> String {
     for block in &step.blocks {
         match block {
             StepBlock::Text { text, .. } if text.trim().is_empty() => {}
-            StepBlock::Text { text, .. } => out.push_str(&format!("\n{}\n", harmless(text).trim_end())),
+            StepBlock::Text { text, .. } => {
+                out.push_str(&format!("\n{}\n", harmless(text).trim_end()))
+            }
             StepBlock::Reasoning { .. } => {}
             StepBlock::ServerTool { name, .. } => {
                 out.push_str(&format!("  · {} (by the provider)\n", harmless(name)));

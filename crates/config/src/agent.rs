@@ -12,6 +12,7 @@ pub struct Agent {
     pub prompt: Option<String>,
     pub model: Option<String>,
     pub temperature: Option<f32>,
+    pub effort: Option<String>,
     pub steps: Option<u32>,
     pub layer: Option<Layer>,
 }
@@ -70,6 +71,7 @@ impl Agent {
         };
         set(&mut self.prompt, &own.prompt);
         set(&mut self.model, &own.model);
+        set(&mut self.effort, &own.effort);
         if let Some(description) = &own.description {
             self.description.clone_from(description);
         }
@@ -94,6 +96,7 @@ fn named(name: &str, description: &str) -> Agent {
         prompt: None,
         model: None,
         temperature: None,
+        effort: None,
         steps: None,
         layer: None,
     }

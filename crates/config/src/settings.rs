@@ -74,6 +74,9 @@ pub struct AgentSettings {
     pub prompt: Option<String>,
     pub description: Option<String>,
     pub temperature: Option<f32>,
+    /// How hard to think: off, minimal, low, medium, high or max.
+    #[serde(alias = "variant")]
+    pub effort: Option<String>,
     #[serde(alias = "maxSteps")]
     pub steps: Option<u32>,
     pub disable: bool,
@@ -113,6 +116,8 @@ pub struct ModelSettings {
     /// The name that is sent, where it differs from the key.
     pub id: Option<String>,
     pub limit: Option<ModelLimit>,
+    /// In models.dev's form; read by whoever knows prices.
+    pub cost: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

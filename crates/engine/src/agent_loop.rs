@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_llm::{
-    Event as ModelEvent, Failure, FailureKind, Finish, FinishReason, Model, Reply, ReplyBlock,
-    ReplyBuilder, ReplyKind, Request, ToolChoice,
+    Event as ModelEvent, Failure, FailureKind, Finish, FinishReason, Model, Price, Reply,
+    ReplyBlock, ReplyBuilder, ReplyKind, Request, ToolChoice,
 };
 use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, TurnStatus};
 use toolwright_tool::{CallRequest, Pipeline, Update};
@@ -40,11 +40,13 @@ pub struct Budget {
     /// Requests to the model.
     pub steps: usize,
     pub time: Option<Duration>,
+    /// US dollars; counts only where the price is known.
+    pub cost: Option<f64>,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { steps: 200, time: None }
+        Self { steps: 200, time: None, cost: None }
     }
 }
 
@@ -65,6 +67,7 @@ pub(crate) struct World<'a> {
     /// The request without its turns.
     pub template: &'a Request,
     pub budget: Budget,
+    pub price: Option<&'a Price>,
 }
 
 /// Why a turn is over.
@@ -106,7 +109,7 @@ pub(crate) async fn run_turn(world: World<'_>) -> Over {
         // The steps see the token and come to their end by themselves.
         std::future::pending::<Over>().await
     };
-    let mut turn = Turn { world, time_is_up: time_is_up.clone(), syncing: None };
+    let mut turn = Turn { world, time_is_up: time_is_up.clone(), syncing: None, spent: 0.0 };
     tokio::select! {
         over = turn.run() => over,
         over = alarm => over,
@@ -118,6 +121,8 @@ struct Turn<'a> {
     time_is_up: CancellationToken,
     /// The newest step's way to the disk, under way beside the next request.
     syncing: Option<AbortOnDropHandle<Result<(), LogError>>>,
+    /// US dollars.
+    spent: f64,
 }
 
 /// What a step leaves to do.
@@ -144,11 +149,16 @@ impl Turn<'_> {
         for _ in 0..self.world.budget.steps {
             match self.step(ToolChoice::Auto).await? {
                 StepEnd::Answered => return Ok(Over::Done),
+                StepEnd::MoreToDo if self.is_spent() => return self.close("money").await,
                 StepEnd::MoreToDo => {}
                 StepEnd::TimeIsUp => return self.close("time").await,
             }
         }
         self.close("steps").await
+    }
+
+    fn is_spent(&self) -> bool {
+        self.world.budget.cost.is_some_and(|budget| self.spent >= budget)
     }
 
     /// The budget is used up: one last answer, without tools, so that the work so far is not lost.
@@ -180,12 +190,14 @@ impl Turn<'_> {
         let Reply { blocks, usage, finish } = reply;
         let finish = finish.unwrap_or(Finish { reason: FinishReason::Unknown, raw: String::new() });
         let parts = reply_parts(blocks, self.world.record.session());
-        let entry = Entry::Reply { parts: parts.clone(), usage, finish: finish.clone() };
+        let cost = self.world.price.map(|price| price.of(&usage));
+        self.spent += cost.unwrap_or(0.0);
+        let entry = Entry::Reply { parts: parts.clone(), usage, finish: finish.clone(), cost };
         self.world.record.add(entry)?;
         self.emit_parts(&parts).await;
         let reason = finish.reason;
         let cut = reason == FinishReason::Length;
-        self.emit(Event::StepEnded { usage, finish }).await;
+        self.emit(Event::StepEnded { usage, finish, cost }).await;
 
         let calls = call_requests(&parts, cut);
         if calls.is_empty() {

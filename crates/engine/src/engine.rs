@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_llm::{Content, Effort, Model, Origin, Request, ToolChoice, ToolDefinition};
+use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, ToolChoice, ToolDefinition};
 use toolwright_session::{Entry, LogError, Session};
 use toolwright_tool::Pipeline;
 
@@ -25,6 +25,7 @@ pub struct EngineOptions {
     pub max_output_tokens: Option<u32>,
     pub temperature: Option<f32>,
     pub effort: Option<Effort>,
+    pub price: Option<Price>,
     pub budget: Budget,
     pub clock: Arc<dyn Clock>,
 }
@@ -38,6 +39,7 @@ impl EngineOptions {
             max_output_tokens: None,
             temperature: None,
             effort: None,
+            price: None,
             budget: Budget::default(),
             clock: Arc::new(SystemClock),
         }
@@ -50,6 +52,7 @@ pub struct Engine {
     record: Record,
     template: Request,
     budget: Budget,
+    price: Option<Price>,
     clock: Arc<dyn Clock>,
     agent: String,
 }
@@ -70,6 +73,7 @@ impl Engine {
             max_output_tokens,
             temperature,
             effort,
+            price,
             budget,
             clock,
         } = options;
@@ -91,7 +95,7 @@ impl Engine {
             temperature,
             effort,
         };
-        Ok(Self { model, pipeline, record, template, budget, clock, agent })
+        Ok(Self { model, pipeline, record, template, budget, price, clock, agent })
     }
 
     pub fn model(&self) -> &Origin {
@@ -133,6 +137,7 @@ impl Engine {
             cancel,
             template: &self.template,
             budget: self.budget,
+            price: self.price.as_ref(),
         })
         .await;
         self.end(over, cancel, events).await

@@ -62,6 +62,8 @@ pub enum Event {
     StepEnded {
         usage: Usage,
         finish: Finish,
+        /// US dollars, where the price is known.
+        cost: Option<f64>,
     },
     /// The last event of a turn.
     TurnEnded(TurnEnd),
@@ -77,6 +79,8 @@ pub struct TurnEnd {
     /// The last text of the model.
     pub answer: String,
     pub usage: Usage,
+    /// US dollars, where the price of every step was known.
+    pub cost: Option<f64>,
     pub steps: usize,
     pub denials: Vec<Denial>,
 }

@@ -10,9 +10,14 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
     let denials = denials(session);
     let mut usage = Usage::default();
     let mut steps = 0;
+    let mut cost = Some(0.0);
     for step in session.steps_of_turn() {
         usage += step.usage;
         steps += 1;
+        // A step that failed was not priced; one that was answered without a price makes the sum unknown.
+        if step.finish.is_some() {
+            cost = cost.zip(step.cost).map(|(sum, cost)| sum + cost);
+        }
     }
     let (problem, advice) = match over {
         Over::Done | Over::Interrupted => (None, None),
@@ -24,7 +29,7 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
         TurnStatus::Done if gave_up_after_denial(session, &denials) => TurnStatus::Denied,
         status => status,
     };
-    TurnEnd { status, problem, advice, answer: answer(session), usage, steps, denials }
+    TurnEnd { status, problem, advice, answer: answer(session), usage, cost, steps, denials }
 }
 
 fn denials(session: &Session) -> Vec<Denial> {

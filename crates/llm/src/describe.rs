@@ -157,7 +157,8 @@ impl Summary {
                 self.calls.push(call(id, name, arguments, kind));
             }
             ReplyKind::ServerTool { kind, id, name } => {
-                let named = ["mcp_list_tools", "mcp_approval_request", "executableCode", "toolCall"];
+                let named =
+                    ["mcp_list_tools", "mcp_approval_request", "executableCode", "toolCall"];
                 let is_call = kind.ends_with("_use")
                     || kind.ends_with("_call")
                     || named.contains(&kind.as_str());
@@ -195,8 +196,9 @@ fn signatures(opaque: &Value) -> Vec<String> {
     let plain = ["/signature", "/thoughtSignature", "/item/encrypted_content"];
     let direct = plain.iter().filter_map(|path| opaque.pointer(path)?.as_str());
     let details = opaque.get("reasoning_details").and_then(Value::as_array);
-    let detailed = details.into_iter().flatten().filter_map(|detail| {
-        detail.get("signature").or_else(|| detail.get("data"))?.as_str()
-    });
+    let detailed = details
+        .into_iter()
+        .flatten()
+        .filter_map(|detail| detail.get("signature").or_else(|| detail.get("data"))?.as_str());
     direct.chain(detailed).map(str::to_owned).collect()
 }

@@ -7,6 +7,7 @@
 // A failed `expect` is what a test is for; outside tests the lint stands.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod catalogue;
 mod demo;
 mod describe;
 mod event;
@@ -16,9 +17,11 @@ mod probe;
 mod provider;
 mod reply;
 mod sse;
+mod trace;
 mod transport;
 pub mod wire;
 
+pub use catalogue::{Limits, ModelFacts, Price, Tier, models_of};
 pub use demo::DemoModel;
 pub use describe::describe;
 pub use event::{Event, Finish, FinishReason, Usage};
@@ -27,10 +30,11 @@ pub use message::{
     Block, CallResult, Content, Effort, Media, Opaque, Origin, Request, ToolChoice, ToolDefinition,
     Turn,
 };
-pub use probe::{LocalServer, find_local_servers};
+pub use probe::{LocalServer, fetch_catalogue, find_local_servers};
 pub use provider::{Endpoint, PROVIDERS, Provider, Quirks, provider};
 pub use reply::{Reply, ReplyBlock, ReplyBuilder, ReplyKind};
 pub use sse::{SseEvent, SseReader};
+pub use trace::Trace;
 pub use transport::{Deadlines, HttpModel, Retry};
 
 use futures_util::stream::BoxStream;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::{PROVIDERS, Provider};
+use crate::{Failure, FailureKind, PROVIDERS, Provider};
 
 /// All probes together take no longer than this: it stands between a newcomer and the first answer.
 const PROBE_LIMIT: Duration = Duration::from_millis(150);
@@ -29,6 +29,44 @@ pub async fn find_local_servers() -> Vec<LocalServer> {
     let Ok(client) = client else { return Vec::new() };
     let probes = PROVIDERS.iter().filter(|p| p.local).map(|p| ask(&client, p));
     join_all(probes).await.into_iter().flatten().collect()
+}
+
+/// Bytes of a catalogue that are believed. The real one has a few million.
+const CATALOGUE_CAP_BYTES: usize = 64 << 20;
+
+/// Fetches a list of models in models.dev's form and checks that it is one.
+pub async fn fetch_catalogue(url: &str) -> Result<String, Failure> {
+    let failed = |why: String| {
+        Failure::new(
+            FailureKind::Connect,
+            format!("cannot fetch the list of models from {url}: {why}"),
+        )
+    };
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client = reqwest::Client::builder()
+        .timeout(Duration::from_secs(30))
+        .build()
+        .map_err(|e| failed(e.to_string()))?;
+    let mut response = client.get(url).send().await.map_err(|e| failed(e.to_string()))?;
+    if !response.status().is_success() {
+        return Err(failed(format!("status {}", response.status().as_u16())));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| failed(e.to_string()))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > CATALOGUE_CAP_BYTES {
+            return Err(failed("it is too large".to_owned()));
+        }
+    }
+    let list: serde_json::Value =
+        serde_json::from_slice(&body).map_err(|e| failed(format!("it is not JSON ({e})")))?;
+    let is_list = |o: &serde_json::Map<_, serde_json::Value>| {
+        !o.is_empty() && o.values().all(|p| p.get("models").is_some())
+    };
+    if !list.as_object().is_some_and(is_list) {
+        return Err(failed("it is no list of models".to_owned()));
+    }
+    String::from_utf8(body).map_err(|_| failed("it is not text".to_owned()))
 }
 
 async fn ask(client: &reqwest::Client, provider: &'static Provider) -> Option<LocalServer> {

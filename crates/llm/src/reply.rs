@@ -24,9 +24,17 @@ pub enum ReplyKind {
     Text(String),
     Reasoning(String),
     Refusal(String),
-    Call { id: String, name: String, arguments: String },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
     /// Done by the provider; `opaque` is what it did.
-    ServerTool { kind: String, id: Option<String>, name: Option<String> },
+    ServerTool {
+        kind: String,
+        id: Option<String>,
+        name: Option<String>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +55,8 @@ impl ReplyBuilder {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Text { block, delta } => {
-                if let ReplyKind::Text(text) = self.kind(*block, || ReplyKind::Text(String::new())) {
+                if let ReplyKind::Text(text) = self.kind(*block, || ReplyKind::Text(String::new()))
+                {
                     text.push_str(delta);
                 }
             }

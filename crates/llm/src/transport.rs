@@ -12,6 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
+use crate::trace::{self, Trace};
 use crate::wire::{Decoder, Wire};
 use crate::{Endpoint, Event, Failure, FailureKind, Model, Origin, Request};
 
@@ -65,6 +66,7 @@ struct Shared {
     retry: Retry,
     /// Made on first use: it reads certificates, which a run that never sends should not wait for.
     client: OnceLock<Result<reqwest::Client, String>>,
+    trace: Option<Trace>,
 }
 
 impl HttpModel {
@@ -72,8 +74,17 @@ impl HttpModel {
         let origin = Origin { provider: endpoint.provider.clone(), model: model.to_owned() };
         let client = OnceLock::new();
         let speaks_chat = AtomicBool::new(false);
-        let shared = Shared { origin, endpoint, speaks_chat, deadlines, retry, client };
+        let trace = None;
+        let shared = Shared { origin, endpoint, speaks_chat, deadlines, retry, client, trace };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Keeps what goes over the wire. Has no effect once the model is in use.
+    pub fn with_trace(mut self, trace: Option<Trace>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.trace = trace;
+        }
+        self
     }
 }
 
@@ -142,6 +153,7 @@ struct Reading {
     deadline: Instant,
     /// Something of the answer has been handed out: a second try would say it twice.
     answered: bool,
+    trace: Option<trace::Answer>,
 }
 
 impl Exchange {
@@ -171,8 +183,9 @@ impl Exchange {
         let client = client.as_ref().map_err(|e| Failure::new(FailureKind::Connect, e.clone()))?;
         let deadline = Instant::now() + shared.deadlines.first_event;
         let url = shared.url();
-        let request =
-            client.post(&url).headers(headers(&shared.endpoint)?).body(self.body.clone());
+        let headers = headers(&shared.endpoint)?;
+        let mut trace = shared.trace.as_ref().map(|t| t.begin(&url, &headers, &self.body));
+        let request = client.post(&url).headers(headers).body(self.body.clone());
         let response = match tokio::time::timeout_at(deadline, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(unreachable_server(&url, &error)),
@@ -180,19 +193,28 @@ impl Exchange {
         };
         if response.status().is_success() {
             let decoder = shared.wire().decoder();
-            return Ok(Reading { response, decoder, deadline, answered: false });
+            return Ok(Reading { response, decoder, deadline, answered: false, trace });
         }
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let body = tokio::time::timeout_at(deadline, read_error_body(response)).await;
-        Err(Failure::from_status(status, &body.unwrap_or_default(), retry_after))
+        let body = body.unwrap_or_default();
+        if let Some(trace) = &mut trace {
+            trace.push(body.as_bytes());
+        }
+        Err(Failure::from_status(status, &body, retry_after))
     }
 
     async fn read(&mut self, mut reading: Box<Reading>) {
         let deadlines = self.shared.deadlines;
         let chunk = tokio::time::timeout_at(reading.deadline, reading.response.chunk()).await;
         let events = match chunk {
-            Ok(Ok(Some(bytes))) => reading.decoder.push(&bytes),
+            Ok(Ok(Some(bytes))) => {
+                if let Some(trace) = &mut reading.trace {
+                    trace.push(&bytes);
+                }
+                reading.decoder.push(&bytes)
+            }
             Ok(Ok(None)) => reading.decoder.finish(),
             Ok(Err(error)) => {
                 let cause = format!("the connection broke mid-answer: {}", root_cause(&error));
@@ -208,7 +230,8 @@ impl Exchange {
             }
         };
         // The usage that opens a stream is no answer yet.
-        if events.iter().any(|event| !matches!(event, Event::Usage { .. } | Event::Started { .. })) {
+        if events.iter().any(|event| !matches!(event, Event::Usage { .. } | Event::Started { .. }))
+        {
             reading.deadline = Instant::now() + deadlines.between_events;
         }
         for event in events {
@@ -304,7 +327,10 @@ fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {
             Failure::new(FailureKind::InvalidRequest, text)
         };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
-        map.insert(key, HeaderValue::from_str(value).map_err(|_| bad())?);
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        // It may hold a key: nobody knows but who wrote it.
+        value.set_sensitive(true);
+        map.insert(key, value);
     }
     Ok(map)
 }

@@ -53,7 +53,11 @@ fn every_recorded_answer_decodes_to_its_summary_whatever_the_split() {
         let status = entry["status"].as_u64().map_or(200, |s| u16::try_from(s).unwrap());
         let whole = describe(wire, status, &bytes, bytes.len());
         for size in [1, 2, 3, 7, 64] {
-            assert_eq!(describe(wire, status, &bytes, size), whole, "{name} cut every {size} bytes");
+            assert_eq!(
+                describe(wire, status, &bytes, size),
+                whole,
+                "{name} cut every {size} bytes"
+            );
         }
         let mut differences = differences(&whole, &expect);
         if !differences.is_empty() {
@@ -73,8 +77,20 @@ fn differences(got: &Value, expect: &Value) -> Vec<String> {
         }
     };
     for field in [
-        "outcome", "text", "text_blocks", "reasoning_signatures", "redacted_reasoning", "refusal",
-        "tool_calls", "server_tool_calls", "finish_reason", "usage", "error", "error_class", "response_id", "model",
+        "outcome",
+        "text",
+        "text_blocks",
+        "reasoning_signatures",
+        "redacted_reasoning",
+        "refusal",
+        "tool_calls",
+        "server_tool_calls",
+        "finish_reason",
+        "usage",
+        "error",
+        "error_class",
+        "response_id",
+        "model",
         "payloads",
     ] {
         let wanted = expect.get(field).unwrap_or(&Value::Null);

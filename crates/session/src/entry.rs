@@ -41,6 +41,9 @@ pub enum Entry {
         parts: Vec<ReplyPart>,
         usage: Usage,
         finish: Finish,
+        /// US dollars, where the price was known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
     },
     /// The answer never became whole.
     StepFailed {

@@ -138,7 +138,7 @@ impl Session {
                 self.items.push(Item::Step(Step::new(model)));
             }
             Entry::Delta { kind, text } => self.apply_delta(kind, &text),
-            Entry::Reply { parts, usage, finish } => {
+            Entry::Reply { parts, usage, finish, cost } => {
                 self.usage += usage;
                 let ids = parts.iter().filter_map(|part| match part {
                     ReplyPart::Call { id, .. } => Some(id.clone()),
@@ -148,6 +148,7 @@ impl Session {
                 if let Some(step) = self.open_step() {
                     step.set_parts(parts);
                     step.usage = usage;
+                    step.cost = cost;
                     step.finish = Some(finish);
                 }
             }

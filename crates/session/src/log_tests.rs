@@ -23,8 +23,12 @@ fn outcome(output: &str) -> Outcome {
 }
 
 fn entries() -> Vec<Entry> {
-    let call =
-        |id: &str| ReplyPart::Call { id: id.into(), name: "bash".into(), arguments: "{}".into(), opaque: None };
+    let call = |id: &str| ReplyPart::Call {
+        id: id.into(),
+        name: "bash".into(),
+        arguments: "{}".into(),
+        opaque: None,
+    };
     vec![
         Entry::Brief { agent: "build".into(), system: "Be.".into() },
         Entry::Prompt {
@@ -35,9 +39,14 @@ fn entries() -> Vec<Entry> {
         Entry::StepStarted { model: model() },
         Entry::Delta { kind: crate::DeltaKind::Text, text: "Hal".into() },
         Entry::Reply {
-            parts: vec![ReplyPart::Text { text: "Hallo".into(), opaque: None }, call("a"), call("b")],
+            parts: vec![
+                ReplyPart::Text { text: "Hallo".into(), opaque: None },
+                call("a"),
+                call("b"),
+            ],
             usage: Usage { input: 1, output: 2, ..Usage::default() },
             finish: Finish { reason: FinishReason::ToolCalls, raw: "tool_use".into() },
+            cost: Some(0.5),
         },
         Entry::CallStarted {
             call: 1,

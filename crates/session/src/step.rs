@@ -21,10 +21,7 @@ pub enum ReplyPart {
         opaque: Opaque,
     },
     /// What the provider did by itself.
-    ServerTool {
-        name: String,
-        opaque: serde_json::Value,
-    },
+    ServerTool { name: String, opaque: serde_json::Value },
     Call {
         id: String,
         name: String,
@@ -40,6 +37,8 @@ pub struct Step {
     pub model: Origin,
     pub blocks: Vec<StepBlock>,
     pub usage: Usage,
+    /// US dollars, where the price was known.
+    pub cost: Option<f64>,
     /// Set once the answer is whole. Without it the step is shown to people and sent to no model.
     pub finish: Option<Finish>,
     pub failure: Option<Failure>,
@@ -169,13 +168,22 @@ impl Call {
 
 impl Step {
     pub(crate) fn new(model: Origin) -> Self {
-        Self { model, blocks: Vec::new(), usage: Usage::default(), finish: None, failure: None }
+        Self {
+            model,
+            blocks: Vec::new(),
+            usage: Usage::default(),
+            cost: None,
+            finish: None,
+            failure: None,
+        }
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.blocks.iter().filter_map(|block| match block {
             StepBlock::Call(call) => Some(call),
-            StepBlock::Text { .. } | StepBlock::Reasoning { .. } | StepBlock::ServerTool { .. } => None,
+            StepBlock::Text { .. } | StepBlock::Reasoning { .. } | StepBlock::ServerTool { .. } => {
+                None
+            }
         })
     }
 
@@ -184,7 +192,9 @@ impl Step {
             .iter_mut()
             .filter_map(|block| match block {
                 StepBlock::Call(call) => Some(call),
-                StepBlock::Text { .. } | StepBlock::Reasoning { .. } | StepBlock::ServerTool { .. } => None,
+                StepBlock::Text { .. }
+                | StepBlock::Reasoning { .. }
+                | StepBlock::ServerTool { .. } => None,
             })
             .nth(position)
     }

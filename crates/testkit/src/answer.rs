@@ -116,28 +116,43 @@ impl Reply {
             data["type"] = kind.into();
             format!("event: {kind}\ndata: {data}\n\n")
         };
-        let mut head = event("response.created", json!({"response": {"id": "resp_1", "model": "m"}}));
+        let mut head =
+            event("response.created", json!({"response": {"id": "resp_1", "model": "m"}}));
         let mut tail = String::new();
         let mut index = 0;
         if !self.text.is_empty() {
-            let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
-            head.push_str(&event("response.output_item.added", json!({"output_index": 0, "item": item})));
+            let item =
+                json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
+            head.push_str(&event(
+                "response.output_item.added",
+                json!({"output_index": 0, "item": item}),
+            ));
             for text in &self.text {
                 let delta = json!({"output_index": 0, "content_index": 0, "delta": text});
                 head.push_str(&event("response.output_text.delta", delta));
             }
             let content = json!([{"type": "output_text", "text": self.text.concat()}]);
-            let item = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content});
-            tail.push_str(&event("response.output_item.done", json!({"output_index": 0, "item": item})));
+            let item =
+                json!({"type": "message", "id": "msg_1", "role": "assistant", "content": content});
+            tail.push_str(&event(
+                "response.output_item.done",
+                json!({"output_index": 0, "item": item}),
+            ));
             index += 1;
         }
         for (id, name, arguments) in &self.calls {
             let mut item = json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": ""});
-            tail.push_str(&event("response.output_item.added", json!({"output_index": index, "item": item})));
+            tail.push_str(&event(
+                "response.output_item.added",
+                json!({"output_index": index, "item": item}),
+            ));
             let delta = json!({"output_index": index, "delta": arguments});
             tail.push_str(&event("response.function_call_arguments.delta", delta));
             item["arguments"] = json!(arguments);
-            tail.push_str(&event("response.output_item.done", json!({"output_index": index, "item": item})));
+            tail.push_str(&event(
+                "response.output_item.done",
+                json!({"output_index": index, "item": item}),
+            ));
             index += 1;
         }
         let usage = json!({"input_tokens": 10, "output_tokens": 20});

@@ -89,7 +89,9 @@ impl AgentBuilder {
         let model = match self.model {
             Some(model) => model,
             None => {
-                choose_model(self.model_name.as_deref(), &Settings::default(), &env).await?.model
+                choose_model(self.model_name.as_deref(), &Settings::default(), &env, None, None)
+                    .await?
+                    .model
             }
         };
         let directory = self.directory.unwrap_or_else(|| PathBuf::from("."));

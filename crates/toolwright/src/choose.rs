@@ -1,14 +1,15 @@
 //! Which model answers: what was asked for, else what the configuration says, else what there is a
 //! key for, else a server on this machine, else the demo.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_config::{ProviderSettings, Settings};
 use toolwright_llm::wire::Wire;
 use toolwright_llm::{
-    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Quirks, Retry,
-    find_local_servers, provider,
+    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, ModelFacts, PROVIDERS, Price,
+    Quirks, Retry, Trace, find_local_servers, models_of, provider,
 };
 
 /// A model, and why it is this one.
@@ -16,6 +17,7 @@ pub struct Chosen {
     pub model: Arc<dyn Model>,
     pub why: Selection,
     pub max_output_tokens: Option<u32>,
+    pub price: Option<Price>,
     /// Where requests go; nothing for the demo.
     pub base_url: Option<String>,
 }
@@ -53,12 +55,15 @@ pub async fn choose_model(
     asked: Option<&str>,
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
+    refreshed: Option<&str>,
+    trace: Option<Trace>,
 ) -> Result<Chosen, ModelError> {
+    let named = |spec: &str, why| named(spec, settings, env, refreshed, trace, why);
     if let Some(spec) = asked {
-        return named(spec, settings, env, Selection::Asked);
+        return named(spec, Selection::Asked);
     }
     if let Some(spec) = settings.model.as_deref().filter(|spec| !spec.is_empty()) {
-        return named(spec, settings, env, Selection::Configured);
+        return named(spec, Selection::Configured);
     }
     for row in PROVIDERS {
         let Some(model) = row.default_model else { continue };
@@ -68,7 +73,7 @@ pub async fn choose_model(
             (None, Some(key)) if !key.is_empty() => Selection::Configured,
             _ => continue,
         };
-        return named(&format!("{}/{model}", row.id), settings, env, why);
+        return named(&format!("{}/{model}", row.id), why);
     }
     let local = if env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off") {
         Vec::new()
@@ -78,19 +83,27 @@ pub async fn choose_model(
     if let Some(LocalServer { provider, models, .. }) = local.into_iter().next() {
         let why = Selection::LocalServer(provider.name.to_owned());
         let model = models.into_iter().next().unwrap_or_default();
-        return named(&format!("{}/{model}", provider.id), settings, env, why);
+        return named(&format!("{}/{model}", provider.id), why);
     }
     Ok(demo(Selection::Demo))
 }
 
 fn demo(why: Selection) -> Chosen {
-    Chosen { model: Arc::new(DemoModel::default()), why, max_output_tokens: None, base_url: None }
+    Chosen {
+        model: Arc::new(DemoModel::default()),
+        why,
+        max_output_tokens: None,
+        price: None,
+        base_url: None,
+    }
 }
 
 fn named(
     spec: &str,
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
+    refreshed: Option<&str>,
+    trace: Option<Trace>,
     why: Selection,
 ) -> Result<Chosen, ModelError> {
     if spec == "demo" || spec == "demo/demo" {
@@ -104,11 +117,25 @@ fn named(
     let endpoint = endpoint(id, own, env)?;
     let about = own.and_then(|o| o.models.get(model));
     let sent = about.and_then(|m| m.id.as_deref()).unwrap_or(model);
-    let max_output_tokens = about.and_then(|m| m.limit.as_ref()).and_then(|l| l.output);
+    let facts = known_models(id, refreshed).remove(sent).unwrap_or_default();
+    let configured = about.and_then(|m| m.limit.as_ref()).and_then(|l| l.output);
+    // Only Anthropic's wire needs a number; elsewhere the server's own limit is the right one.
+    let known = facts.limit.output.filter(|_| endpoint.wire == Wire::AnthropicMessages);
+    let max_output_tokens = configured.or(known.map(|limit| limit.min(USUAL_OUTPUT_TOKENS)));
+    let own_price = about.and_then(|m| m.cost.clone()).and_then(|c| serde_json::from_value(c).ok());
+    let price = own_price.or(facts.cost);
     let base_url = Some(endpoint.base_url.clone());
     let (deadlines, retry) = patience(own);
-    let model = Arc::new(HttpModel::new(endpoint, sent, deadlines, retry));
-    Ok(Chosen { model, why, max_output_tokens, base_url })
+    let model = Arc::new(HttpModel::new(endpoint, sent, deadlines, retry).with_trace(trace));
+    Ok(Chosen { model, why, max_output_tokens, price, base_url })
+}
+
+/// Tokens of an answer that are enough for any file worth writing at once.
+const USUAL_OUTPUT_TOKENS: u32 = 32_000;
+
+/// The models of a provider that are known by name.
+pub fn known_models(id: &str, refreshed: Option<&str>) -> BTreeMap<String, ModelFacts> {
+    models_of(id, refreshed)
 }
 
 fn endpoint(

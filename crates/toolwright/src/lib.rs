@@ -7,11 +7,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod auth;
 mod choose;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
-pub use choose::{Chosen, ModelError, Selection, choose_model};
+pub use auth::Credentials;
+pub use choose::{Chosen, ModelError, Selection, choose_model, known_models};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

@@ -8,12 +8,13 @@ use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_inst
 use toolwright_engine::{
     Budget, Context, Engine, EngineOptions, Event, PermissionGate, Questions, Record, system_prompt,
 };
-use toolwright_llm::PROVIDERS;
+use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Pipeline, PipelineOptions, Registry, Workspace};
 use toolwright_tools::BashOptions;
 
+use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
 
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,11 @@ pub struct DeskOptions {
     pub asker: Option<mpsc::Sender<Event>>,
     pub steps: Option<u32>,
     pub time: Option<std::time::Duration>,
+    /// US dollars.
+    pub cost: Option<f64>,
+    pub effort: Option<toolwright_llm::Effort>,
+    /// Keeps what goes over the wire.
+    pub trace: Option<Trace>,
 }
 
 impl Default for DeskOptions {
@@ -74,6 +80,9 @@ impl Default for DeskOptions {
             asker: None,
             steps: None,
             time: None,
+            cost: None,
+            effort: None,
+            trace: None,
         }
     }
 }
@@ -129,9 +138,34 @@ impl Workbench {
         &self,
         asked: Option<&str>,
         agent: &Agent,
+        trace: Option<Trace>,
     ) -> Result<Chosen, ModelError> {
         let asked = asked.or(agent.model.as_deref());
-        choose_model(asked, &self.config.settings, &self.env).await
+        let refreshed = self.refreshed_models();
+        let env = |name: &str| self.variable(name);
+        choose_model(asked, &self.config.settings, &env, refreshed.as_deref(), trace).await
+    }
+
+    /// The environment, with the stored keys where it has none.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let set = (self.env)(name).filter(|value| !value.trim().is_empty());
+        set.or_else(|| {
+            let row = PROVIDERS.iter().find(|p| p.key_variables.first() == Some(&name))?;
+            self.credentials().get(row.id)
+        })
+    }
+
+    pub fn credentials(&self) -> Credentials {
+        Credentials::new(self.paths.data.join("auth.json"))
+    }
+
+    /// The list that `tw models --refresh` fetched, if it did.
+    pub fn refreshed_models(&self) -> Option<String> {
+        std::fs::read_to_string(self.models_file()).ok()
+    }
+
+    pub fn models_file(&self) -> PathBuf {
+        self.paths.data.join("models.json")
     }
 
     /// The pipeline for one session's calls, with `outputs` for what is too large.
@@ -153,7 +187,8 @@ impl Workbench {
         let name = options.agent.as_deref().or(before.map(|p| p.agent.as_str()));
         let agent = self.agent(name)?;
         let had = before.map(|p| p.model.to_string());
-        let chosen = self.choose_model(options.model.as_deref().or(had.as_deref()), &agent).await?;
+        let wanted = options.model.as_deref().or(had.as_deref());
+        let chosen = self.choose_model(wanted, &agent, options.trace).await?;
         let (log, session, notices) = self.open_session(&options.session, options.fork)?;
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
@@ -171,7 +206,13 @@ impl Workbench {
             agent: agent.name.clone(),
             max_output_tokens: chosen.max_output_tokens,
             temperature: agent.temperature,
-            budget: Budget { steps: steps.map_or(usual.steps, |n| n as usize), time: options.time },
+            effort: options.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
+            price: chosen.price,
+            budget: Budget {
+                steps: steps.map_or(usual.steps, |n| n as usize),
+                time: options.time,
+                cost: options.cost,
+            },
             ..EngineOptions::new(self.system(&agent), tools)
         };
         let record = Record::new(session, log);
@@ -219,4 +260,9 @@ impl Workbench {
             agent_prompt: agent.prompt.as_deref(),
         })
     }
+}
+
+/// A word that is no effort (another agent's variant) leaves it to the provider.
+fn named_effort(word: &str) -> Option<toolwright_llm::Effort> {
+    serde_json::from_value(serde_json::Value::String(word.to_lowercase())).ok()
 }

@@ -115,8 +115,8 @@ impl Face for JsonFace {
                 json!({ "attempt": attempt, "delay_ms": delay.as_millis() as u64, "message": cause.message }),
             ),
             Event::Notice { text } => self.line("notice", json!({ "text": text })),
-            Event::StepEnded { usage, finish } => {
-                let fields = json!({ "reason": finish.reason, "cost": 0, "tokens": tokens(usage) });
+            Event::StepEnded { usage, finish, cost } => {
+                let fields = json!({ "reason": finish.reason, "cost": cost.unwrap_or(0.0), "tokens": tokens(usage) });
                 self.send_part("step_finish", "step-finish", fields)
             }
             Event::TurnEnded(end) => self.result(end),
@@ -145,7 +145,7 @@ impl JsonFace {
             "result",
             json!({
                 "status": end.status, "text": end.answer, "problem": end.problem, "steps": end.steps,
-                "tokens": tokens(&end.usage), "cost": Value::Null, "denials": denials,
+                "tokens": tokens(&end.usage), "cost": end.cost, "denials": denials,
             }),
         )
     }

@@ -14,7 +14,7 @@ use toolwright::{
     CancellationToken, Desk, DeskOptions, Event, Selection, SessionChoice, TurnEnd, Workbench,
 };
 
-use crate::args::{Format, Run, Shared};
+use crate::args::{Effort, Format, Run, Shared};
 use crate::exit::{Exit, Problem};
 use crate::terminal::{Style, note};
 
@@ -34,6 +34,18 @@ trait Face: Send {
 
 pub fn directory(shared: &Shared) -> std::path::PathBuf {
     shared.dir.clone().unwrap_or_else(|| std::path::PathBuf::from("."))
+}
+
+fn effort(effort: Effort) -> toolwright::llm::Effort {
+    use toolwright::llm::Effort as Wanted;
+    match effort {
+        Effort::Off => Wanted::Off,
+        Effort::Minimal => Wanted::Minimal,
+        Effort::Low => Wanted::Low,
+        Effort::Medium => Wanted::Medium,
+        Effort::High => Wanted::High,
+        Effort::Max => Wanted::Max,
+    }
 }
 
 pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
@@ -61,6 +73,12 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     let interactive = options.format == Format::Text
         && std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal();
+    let trace = match &options.trace {
+        None => None,
+        Some(folder) => Some(toolwright::llm::Trace::new(folder).map_err(|e| {
+            Problem::usage(format!("cannot keep a trace in {}: {e}", folder.display()))
+        })?),
+    };
     let desk = workbench
         .desk(DeskOptions {
             model: options.model.clone(),
@@ -71,6 +89,9 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
             asker: interactive.then(|| sender.clone()),
             steps: options.max_steps,
             time: options.timeout.map(Duration::from_secs),
+            cost: options.max_cost,
+            effort: options.effort.map(effort),
+            trace,
         })
         .await?;
     if content.is_empty() && !desk.engine.session().is_open() {

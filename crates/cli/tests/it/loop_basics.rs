@@ -345,7 +345,8 @@ fn openai_falls_back_to_chat_where_there_is_no_responses_route_and_says_so_once(
 
 #[test]
 fn signatures_and_encrypted_reasoning_go_back_to_their_maker() {
-    let server = ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
+    let server =
+        ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
     let folder = folder().with_model(&server, Wire::Gemini);
     folder.tw(&["run", "-m", "google/m", "go"]).expect(0);
     let request = server.last_request();

@@ -6,6 +6,7 @@ mod bad_input;
 mod crash;
 mod demo;
 mod loop_basics;
+mod models;
 mod permission;
 mod processes;
 mod sessions;

@@ -54,12 +54,17 @@ fn arguments_may_come_on_standard_input() {
 #[test]
 fn debug_decode_prints_what_a_body_means() {
     let folder = folder()
-        .file("chat.sse", "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n")
+        .file(
+            "chat.sse",
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n",
+        )
         .file("error.json", "{\"error\":{\"message\":\"invalid x-api-key\"}}");
     let run = folder.tw(&["debug", "decode", "--wire", "openai-chat", "chat.sse"]).expect(0);
     let summary: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!((&summary["text"], &summary["outcome"]), (&json!("hi"), &json!("complete")));
-    let run = folder.tw(&["debug", "decode", "--wire", "anthropic-messages", "--status", "401", "error.json"]).expect(0);
+    let run = folder
+        .tw(&["debug", "decode", "--wire", "anthropic-messages", "--status", "401", "error.json"])
+        .expect(0);
     let summary: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(summary["error_class"], "auth");
     let run = folder.tw(&["debug", "decode", "--wire", "morse", "chat.sse"]).expect(2);

@@ -72,7 +72,8 @@ fn generation(request: &Request) -> Value {
             Effort::High => 16_384,
             Effort::Max => 24_576,
         };
-        let thinking = json!({ "thinkingBudget": budget, "includeThoughts": effort != Effort::Off });
+        let thinking =
+            json!({ "thinkingBudget": budget, "includeThoughts": effort != Effort::Off });
         config.insert("thinkingConfig".into(), thinking);
     }
     if config.is_empty() { Value::Null } else { Value::Object(config) }

@@ -167,7 +167,10 @@ impl Decoder {
             let message = if head.trim().is_empty() {
                 "the server closed the connection without sending an answer".to_owned()
             } else {
-                format!("the server's answer is no event stream; it starts with: {}", excerpt(&head))
+                format!(
+                    "the server's answer is no event stream; it starts with: {}",
+                    excerpt(&head)
+                )
             };
             out.push(Event::Failed(Failure::new(FailureKind::Protocol, message)));
         } else {

@@ -86,7 +86,8 @@ impl Codec for ResponsesCodec {
     }
 
     fn body(&mut self, body: Value, out: &mut Vec<Event>) {
-        if let Some(error) = body.get("error").filter(|e| !e.is_null() && body.get("output").is_none())
+        if let Some(error) =
+            body.get("error").filter(|e| !e.is_null() && body.get("output").is_none())
         {
             return out.push(Event::Failed(Failure::from_error_object(error)));
         }

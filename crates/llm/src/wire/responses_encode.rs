@@ -39,9 +39,22 @@ struct Tool<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
-    Message { r#type: &'static str, role: &'static str, content: Vec<Value> },
-    Call { r#type: &'static str, call_id: &'a str, name: &'a str, arguments: &'a str },
-    Output { r#type: &'static str, call_id: &'a str, output: Value },
+    Message {
+        r#type: &'static str,
+        role: &'static str,
+        content: Vec<Value>,
+    },
+    Call {
+        r#type: &'static str,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    Output {
+        r#type: &'static str,
+        call_id: &'a str,
+        output: Value,
+    },
     /// The maker's own item, as it came.
     Raw(&'a Value),
 }
@@ -108,7 +121,8 @@ fn push_step<'a>(input: &mut Vec<Item<'a>>, blocks: &'a [Block], same_maker: boo
             Block::Reasoning { opaque, .. } => {
                 let item = opaque.as_ref().filter(|_| same_maker).and_then(|o| o.get("item"));
                 // Without its encrypted content an item is only a reference to what was not stored.
-                let replayable = |i: &&Value| i.get("encrypted_content").is_some_and(Value::is_string);
+                let replayable =
+                    |i: &&Value| i.get("encrypted_content").is_some_and(Value::is_string);
                 input.extend(item.filter(replayable).map(Item::Raw));
             }
             Block::ServerTool { opaque } if same_maker => input.push(Item::Raw(opaque)),

@@ -4,9 +4,25 @@ use serde_json::{Map, Value, json};
 
 /// Keys that Gemini's subset of JSON Schema knows.
 const GEMINI_KEYS: &[&str] = &[
-    "type", "format", "title", "description", "nullable", "enum", "items", "maxItems", "minItems",
-    "properties", "required", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf",
-    "default", "propertyOrdering",
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "enum",
+    "items",
+    "maxItems",
+    "minItems",
+    "properties",
+    "required",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "anyOf",
+    "default",
+    "propertyOrdering",
 ];
 
 /// Gemini refuses a request over one unknown keyword: what it does not know is left out, what can be
@@ -30,7 +46,10 @@ pub(super) fn for_gemini(schema: &Value) -> Value {
             }
             // Only strings can be enumerated.
             ("enum", Value::Array(values)) => Value::Array(
-                values.iter().map(|v| v.as_str().map_or_else(|| json!(v.to_string()), |s| json!(s))).collect(),
+                values
+                    .iter()
+                    .map(|v| v.as_str().map_or_else(|| json!(v.to_string()), |s| json!(s)))
+                    .collect(),
             ),
             (_, other) => other.clone(),
         };

@@ -1,0 +1,131 @@
+//! Models, prices, effort and what is kept of the wire.
+
+use serde_json::{Value, json};
+use toolwright_testkit::{Answer, ModelServer, Wire};
+
+use crate::folder;
+
+/// Two dollars for each of the scripted model's answers (10 tokens in, 20 out).
+const PRICED: &str =
+    r#"{"provider":{"anthropic":{"models":{"m":{"cost":{"input":0,"output":100000}}}}}}"#;
+
+#[test]
+fn costs_are_told_per_step_and_per_run() {
+    let server =
+        ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
+    let folder = folder().user_config(PRICED).with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "--format", "json", "-m", "anthropic/m", "go"]).expect(0);
+    let lines = run.lines();
+    let steps: Vec<f64> = lines
+        .iter()
+        .filter(|l| l["type"] == "step_finish")
+        .map(|l| l["part"]["cost"].as_f64().unwrap())
+        .collect();
+    assert_eq!(steps, [2.0, 2.0]);
+    assert_eq!(lines.last().unwrap()["cost"], 4.0);
+}
+
+#[test]
+fn an_unknown_price_is_not_told_as_nothing() {
+    let server = ModelServer::start([Answer::text("ok")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "--format", "json", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(run.lines().last().unwrap()["cost"], Value::Null);
+}
+
+#[test]
+fn running_out_of_money_ends_with_a_summary() {
+    let look = || Answer::call("glob", json!({"pattern": "*"}));
+    let server = ModelServer::start([look(), look(), Answer::text("Summary.")]);
+    let folder = folder().user_config(PRICED).with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "--max-cost", "3", "-m", "anthropic/m", "go"]).expect(4);
+    assert_eq!(run.stdout, "Summary.\n");
+    assert!(run.stderr.contains("the budget ran out (money)"), "{}", run.stderr);
+}
+
+#[test]
+fn effort_reaches_every_wire_in_its_own_words() {
+    for (wire, pointer, expected) in [
+        (Wire::Anthropic, "/thinking/type", json!("enabled")),
+        (Wire::Chat, "/reasoning_effort", json!("high")),
+        (Wire::Responses, "/reasoning/effort", json!("high")),
+        (Wire::Gemini, "/generationConfig/thinkingConfig/thinkingBudget", json!(16_384)),
+    ] {
+        let server = ModelServer::start([Answer::text("ok")]);
+        let folder = folder().with_model(&server, wire);
+        folder.tw(&["run", "--effort", "high", "-m", wire.model(), "go"]).expect(0);
+        assert_eq!(server.last_request().body.pointer(pointer), Some(&expected), "{wire:?}");
+    }
+}
+
+#[test]
+fn models_are_listed_with_limits_and_prices_and_refreshed_on_demand() {
+    let folder = folder().env("ANTHROPIC_API_KEY", "x");
+    let text = folder.tw(&["models"]).expect(0).stdout;
+    assert!(text.contains("anthropic/claude-sonnet-5") && !text.contains("openai/"), "{text}");
+    let all: Value =
+        serde_json::from_str(&folder.tw(&["models", "--all", "--json"]).expect(0).stdout).unwrap();
+    assert!(all.as_array().unwrap().len() > 500);
+    let run = folder.tw(&["models", "nowhere"]).expect(2);
+    assert!(run.stderr.contains("no provider \"nowhere\""), "{}", run.stderr);
+
+    let list = r#"{"anthropic":{"models":{"brand-new":{"limit":{"context":5000}}}}}"#;
+    let server = ModelServer::start([Answer::status(200, list), Answer::status(200, "<html>")]);
+    let folder = folder.env("TOOLWRIGHT_MODELS_URL", &format!("{}/api.json", server.url()));
+    let text = folder.tw(&["models", "--refresh"]).expect(0).stdout;
+    assert!(text.contains("anthropic/brand-new"), "{text}");
+    let run = folder.tw(&["models", "--refresh"]).expect(1);
+    assert!(run.stderr.contains("not JSON") && run.stderr.contains("is kept"), "{}", run.stderr);
+    assert!(folder.tw(&["models"]).expect(0).stdout.contains("brand-new"));
+}
+
+#[test]
+fn keys_can_be_kept_listed_and_removed_and_are_never_shown() {
+    let server = ModelServer::start([Answer::text("ok"), Answer::status(401, "{}")]);
+    let folder = folder().env("ANTHROPIC_BASE_URL", &server.url());
+    let mut command = folder.command(&["auth", "login", "anthropic"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"kept-secret\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = folder.root().join("data/toolwright/auth.json");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+
+    folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(server.last_request().header("x-api-key"), Some("kept-secret"));
+    let list = folder.tw(&["auth", "list"]).expect(0).stdout;
+    assert!(list.contains("anthropic") && !list.contains("kept-secret"), "{list}");
+    assert!(!folder.tw(&["doctor"]).expect(0).stdout.contains("kept-secret"));
+    assert!(!folder.session_text().contains("kept-secret"));
+    folder.tw(&["auth", "logout", "anthropic"]).expect(0);
+    assert!(!folder.tw(&["auth", "list"]).expect(0).stdout.contains("stored"));
+    folder.tw(&["auth", "logout", "anthropic"]).expect(2);
+    folder.tw(&["auth", "login", "nobody"]).expect(2);
+}
+
+#[test]
+fn a_trace_keeps_requests_and_raw_answers_without_the_key_and_can_be_decoded() {
+    let server =
+        ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("Done.")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "--trace", "trace", "-m", "anthropic/m", "go"]).expect(0);
+    let mut names: Vec<String> = std::fs::read_dir(folder.work().join("trace"))
+        .unwrap()
+        .flatten()
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["0001.request.json", "0001.response", "0002.request.json", "0002.response"]);
+    for name in &names {
+        assert!(!folder.read(&format!("trace/{name}")).contains("test-key"), "{name}");
+    }
+    let request: Value = serde_json::from_str(&folder.read("trace/0002.request.json")).unwrap();
+    assert_eq!(request["headers"]["x-api-key"], "***");
+    assert_eq!(request["body"], server.last_request().body);
+    let run = folder
+        .tw(&["debug", "decode", "--wire", "anthropic-messages", "trace/0002.response"])
+        .expect(0);
+    assert!(run.stdout.contains("\"text\":\"Done.\""), "{}", run.stdout);
+}
