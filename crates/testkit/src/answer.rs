@@ -16,10 +16,27 @@ pub enum Answer {
     },
     /// A body of our own, sent as an event stream.
     Raw(Vec<u8>),
+    /// A body in pieces, with an end of its own.
+    Pieces {
+        pieces: Vec<Vec<u8>>,
+        after: After,
+    },
     /// Reads the request and closes without a byte.
     Close,
     /// Takes the connection and never reads or says anything.
     Silence,
+}
+
+/// What happens after the last piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Close,
+    /// Nothing more, with the connection open.
+    Hold,
+    /// The connection breaks before the announced length is reached.
+    Reset,
+    /// The last piece again and again, until the other side has had enough.
+    Forever,
 }
 
 /// A well-formed answer, unless told otherwise.

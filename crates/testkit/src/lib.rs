@@ -9,7 +9,7 @@ mod child;
 mod folder;
 mod server;
 
-pub use answer::{Answer, Reply};
+pub use answer::{After, Answer, Reply};
 pub use child::{Child, Finished};
 pub use folder::Folder;
 pub use server::{Captured, ModelServer, Wire};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::answer::{Answer, Reply};
+use crate::answer::{After, Answer, Reply};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
@@ -193,6 +193,10 @@ fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
             stream.shutdown(Shutdown::Both).ok();
             return false;
         }
+        Answer::Pieces { pieces, after } => {
+            send_pieces(stream, &pieces, after);
+            return false;
+        }
         Answer::Close => {
             stream.shutdown(Shutdown::Both).ok();
             return false;
@@ -232,6 +236,31 @@ fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
         return false;
     }
     send(stream, &after).and_then(|()| stream.write_all(b"0\r\n\r\n")).is_ok()
+}
+
+fn send_pieces(stream: &mut TcpStream, pieces: &[Vec<u8>], after: After) {
+    let length = if after == After::Reset { "content-length: 1000000\r\n" } else { "" };
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{length}connection: close\r\n\r\n"
+    );
+    let mut sent = stream.write_all(head.as_bytes());
+    for piece in pieces {
+        sent = sent.and_then(|()| stream.write_all(piece)).and_then(|()| stream.flush());
+    }
+    match after {
+        After::Close => stream.shutdown(Shutdown::Both).unwrap_or_default(),
+        After::Hold => hold(stream),
+        After::Reset => {
+            // A length that is never reached: the client sees the body break off.
+            stream.shutdown(Shutdown::Both).unwrap_or_default();
+        }
+        After::Forever => {
+            let piece = pieces.last().cloned().unwrap_or_default();
+            while sent.is_ok() && !piece.is_empty() {
+                sent = stream.write_all(&piece);
+            }
+        }
+    }
 }
 
 /// Waits until the other side hangs up (or the server is dropped).
