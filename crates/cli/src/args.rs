@@ -94,6 +94,9 @@ pub struct Run {
     /// How hard the model should think
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub effort: Option<Effort>,
+    /// Ask for an answer that fits the JSON Schema in this file; it is printed as JSON
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
     /// Keep each request and raw answer in this folder, without keys
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,

@@ -67,7 +67,8 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let agent = workbench.agent(call.agent.as_deref()).map_err(toolwright::SetupError::from)?;
     let policy = workbench.policy(&agent, call.auto);
     let gate = Arc::new(PermissionGate::new(policy, None));
-    let pipeline = workbench.pipeline(gate, workbench.paths.data.join("outputs"));
+    let pipeline =
+        workbench.pipeline(workbench.registry(), gate, workbench.paths.data.join("outputs"));
     let request = CallRequest { name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();

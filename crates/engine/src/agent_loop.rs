@@ -16,7 +16,7 @@ use toolwright_llm::{
     ReplyBlock, ReplyBuilder, ReplyKind, Request, ToolChoice,
 };
 use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, TurnStatus};
-use toolwright_tool::{CallRequest, Pipeline, Update};
+use toolwright_tool::{CallRequest, FinalAnswer, Pipeline, Update};
 
 use crate::event::Event;
 use crate::journal::Record;
@@ -52,6 +52,9 @@ impl Default for Budget {
 
 /// Bytes of one answer. A model that repeats itself for ever must not fill memory and disk.
 const REPLY_CAP_BYTES: usize = 32 << 20;
+
+/// How often a model is told to use the form it was asked for.
+const REMINDERS: u32 = 2;
 
 /// How long the closing summary may take once the time is up.
 const SUMMARY_TIME: Duration = Duration::from_secs(30);
@@ -109,7 +112,8 @@ pub(crate) async fn run_turn(world: World<'_>) -> Over {
         // The steps see the token and come to their end by themselves.
         std::future::pending::<Over>().await
     };
-    let mut turn = Turn { world, time_is_up: time_is_up.clone(), syncing: None, spent: 0.0 };
+    let mut turn =
+        Turn { world, time_is_up: time_is_up.clone(), syncing: None, spent: 0.0, reminders: 0 };
     tokio::select! {
         over = turn.run() => over,
         over = alarm => over,
@@ -123,6 +127,8 @@ struct Turn<'a> {
     syncing: Option<AbortOnDropHandle<Result<(), LogError>>>,
     /// US dollars.
     spent: f64,
+    /// How often the model was told to give its answer in a form.
+    reminders: u32,
 }
 
 /// What a step leaves to do.
@@ -155,6 +161,31 @@ impl Turn<'_> {
             }
         }
         self.close("steps").await
+    }
+
+    fn wants_final_answer(&self) -> bool {
+        self.world.template.tools.iter().any(|tool| tool.name == FinalAnswer::NAME)
+    }
+
+    fn has_final_answer(&self) -> bool {
+        let step = self.world.record.session().last_step();
+        let outcomes = step.into_iter().flat_map(|s| s.calls()).filter_map(|c| c.outcome());
+        outcomes.into_iter().any(|o| FinalAnswer::captured(&o.details).is_some())
+    }
+
+    /// The model answered in words where a form was asked for: told so, a few times.
+    fn insist_on_final_answer(&mut self) -> Result<StepEnd, Over> {
+        self.reminders += 1;
+        if self.reminders > REMINDERS {
+            let text = "the model did not give its answer in the form that was asked for";
+            return Err(Over::Failed(Failure::new(FailureKind::Protocol, text)));
+        }
+        let text = format!(
+            "Give your answer by calling the {} tool, with arguments that fit its schema.",
+            FinalAnswer::NAME
+        );
+        self.world.record.add(Entry::Note { text })?;
+        Ok(StepEnd::MoreToDo)
     }
 
     fn is_spent(&self) -> bool {
@@ -202,6 +233,9 @@ impl Turn<'_> {
         let calls = call_requests(&parts, cut);
         if calls.is_empty() {
             return match odd_ending(&parts, reason) {
+                None if self.wants_final_answer() && tool_choice == ToolChoice::Auto => {
+                    self.insist_on_final_answer()
+                }
                 None => Ok(StepEnd::Answered),
                 Some(failure) => Err(Over::Failed(failure)),
             };
@@ -212,6 +246,9 @@ impl Turn<'_> {
         }
         self.run_calls(calls).await?;
         self.start_sync().await?;
+        if self.has_final_answer() {
+            return Ok(StepEnd::Answered);
+        }
         if self.world.cancel.is_cancelled() {
             return Err(Over::Interrupted);
         }

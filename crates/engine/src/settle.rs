@@ -2,6 +2,7 @@
 
 use toolwright_llm::Usage;
 use toolwright_session::{Ending, Session, StepBlock, TurnStatus};
+use toolwright_tool::FinalAnswer;
 
 use crate::agent_loop::Over;
 use crate::event::{Denial, TurnEnd};
@@ -55,6 +56,10 @@ fn gave_up_after_denial(session: &Session, denials: &[Denial]) -> bool {
 
 fn answer(session: &Session) -> String {
     let Some(step) = session.last_step() else { return String::new() };
+    let outcomes = step.calls().filter_map(|call| call.outcome());
+    if let Some(answer) = outcomes.into_iter().find_map(|o| FinalAnswer::captured(&o.details)) {
+        return answer.to_string();
+    }
     let texts = step.blocks.iter().filter_map(|block| match block {
         StepBlock::Text { text, .. } => Some(text.as_str()),
         _ => None,

@@ -8,6 +8,7 @@
 
 mod access;
 mod capture;
+mod final_answer;
 mod fit;
 mod function;
 mod pipeline;
@@ -21,6 +22,7 @@ mod workspace;
 
 pub use access::{Access, Extent, Plan};
 pub use capture::{Capture, Captured};
+pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
 pub use pipeline::{

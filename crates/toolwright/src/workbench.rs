@@ -11,7 +11,7 @@ use toolwright_engine::{
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Session, Store};
-use toolwright_tool::{Pipeline, PipelineOptions, Registry, Workspace};
+use toolwright_tool::{FinalAnswer, Pipeline, PipelineOptions, Registry, Workspace};
 use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
@@ -67,6 +67,8 @@ pub struct DeskOptions {
     pub effort: Option<toolwright_llm::Effort>,
     /// Keeps what goes over the wire.
     pub trace: Option<Trace>,
+    /// The form that the final answer must have.
+    pub answer_form: Option<FinalAnswer>,
 }
 
 impl Default for DeskOptions {
@@ -83,6 +85,7 @@ impl Default for DeskOptions {
             cost: None,
             effort: None,
             trace: None,
+            answer_form: None,
         }
     }
 }
@@ -169,10 +172,15 @@ impl Workbench {
     }
 
     /// The pipeline for one session's calls, with `outputs` for what is too large.
-    pub fn pipeline(&self, gate: Arc<PermissionGate>, outputs: PathBuf) -> Pipeline {
+    pub fn pipeline(
+        &self,
+        registry: Registry,
+        gate: Arc<PermissionGate>,
+        outputs: PathBuf,
+    ) -> Pipeline {
         let mut options = PipelineOptions::new(outputs);
         options.serial = self.config.settings.serial_tools.unwrap_or(false);
-        Pipeline::new(Arc::new(self.registry()), Arc::clone(&self.workspace), gate, options)
+        Pipeline::new(Arc::new(registry), Arc::clone(&self.workspace), gate, options)
     }
 
     /// Opens or makes a session and puts everything on the desk.
@@ -198,7 +206,11 @@ impl Workbench {
         );
         let gate = Arc::new(PermissionGate::new(policy, options.asker));
         let questions = gate.questions();
-        let pipeline = self.pipeline(Arc::clone(&gate), Store::outputs(&log));
+        let mut registry = self.registry();
+        if let Some(form) = options.answer_form {
+            registry.register_any(Arc::new(form));
+        }
+        let pipeline = self.pipeline(registry, Arc::clone(&gate), Store::outputs(&log));
         let tools = pipeline.registry().definitions(|key| !gate.always_denies(key));
         let steps = options.steps.or(agent.steps).or(self.config.settings.steps);
         let usual = Budget::default();

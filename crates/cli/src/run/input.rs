@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright::llm::{Content, Media};
+use toolwright::tool::FinalAnswer;
 
 use crate::args::Run;
 use crate::exit::Problem;
@@ -43,6 +44,17 @@ pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
         content.push(attach(path)?);
     }
     Ok(content)
+}
+
+/// The form that `--output-schema` asks for.
+pub fn answer_form(path: &Path) -> Result<FinalAnswer, Problem> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Problem::usage(format!("cannot read the schema {shown}: {e}")))?;
+    let schema = serde_json::from_str(&text)
+        .map_err(|e| Problem::usage(format!("the schema {shown} is not JSON: {e}")))?;
+    FinalAnswer::new(schema)
+        .map_err(|e| Problem::usage(format!("the schema {shown} is not a JSON Schema: {e}")))
 }
 
 async fn read_stdin() -> Result<String, Problem> {

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use toolwright::session::TurnStatus;
 use toolwright::{
     CancellationToken, Desk, DeskOptions, Event, Selection, SessionChoice, TurnEnd, Workbench,
 };
 
 use crate::args::{Effort, Format, Run, Shared};
 use crate::exit::{Exit, Problem};
-use crate::terminal::{Style, note};
+use crate::terminal::{Style, note, print};
 
 /// Events that the printer may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -73,6 +74,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     let interactive = options.format == Format::Text
         && std::io::stdin().is_terminal()
         && std::io::stderr().is_terminal();
+    let answer_form = options.output_schema.as_deref().map(input::answer_form).transpose()?;
     let trace = match &options.trace {
         None => None,
         Some(folder) => Some(toolwright::llm::Trace::new(folder).map_err(|e| {
@@ -92,6 +94,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
             cost: options.max_cost,
             effort: options.effort.map(effort),
             trace,
+            answer_form,
         })
         .await?;
     if content.is_empty() && !desk.engine.session().is_open() {
@@ -115,6 +118,12 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         return Ok(Exit::Failed);
     }
     let end = drive(desk, content, sender, events, face).await;
+    if options.output_schema.is_some()
+        && end.status == TurnStatus::Done
+        && options.format == Format::Text
+    {
+        print(&format!("{}\n", end.answer));
+    }
     Ok(Exit::from(end.status))
 }
 

@@ -129,3 +129,59 @@ fn a_trace_keeps_requests_and_raw_answers_without_the_key_and_can_be_decoded() {
         .expect(0);
     assert!(run.stdout.contains("\"text\":\"Done.\""), "{}", run.stdout);
 }
+
+const FORM: &str = r#"{"type":"object","required":["name","count"],"properties":{"name":{"type":"string"},"count":{"type":"integer","minimum":1}}}"#;
+
+#[test]
+fn an_answer_in_a_form_is_validated_and_its_mistakes_go_back_to_the_model() {
+    let server = ModelServer::start([
+        Answer::text("It is called x."),
+        Answer::call("final_answer", json!({"name": "x", "count": 0})),
+        Answer::call("final_answer", json!({"name": "x", "count": 2})),
+    ]);
+    let folder = folder().file("form.json", FORM).with_model(&server, Wire::Anthropic);
+    let run =
+        folder.tw(&["run", "--output-schema", "form.json", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(run.stdout.lines().last(), Some(r#"{"name":"x","count":2}"#));
+    let last = server.last_request();
+    assert!(last.raw.windows(20).any(|w| w == b"[\\\"count\\\"]: 0 is le"), "the error goes back");
+    crate::assert_history_is_valid(&last);
+}
+
+#[test]
+fn a_model_that_never_uses_the_form_fails_and_a_bad_schema_is_refused() {
+    let server = ModelServer::start((0..3).map(|_| Answer::text("words")));
+    let folder = folder()
+        .file("form.json", FORM)
+        .file("bad.json", "{\"type\": 5}")
+        .with_model(&server, Wire::Anthropic);
+    let run =
+        folder.tw(&["run", "--output-schema", "form.json", "-m", "anthropic/m", "go"]).expect(1);
+    assert!(run.stderr.contains("in the form that was asked for"), "{}", run.stderr);
+    let run =
+        folder.tw(&["run", "--output-schema", "bad.json", "-m", "anthropic/m", "go"]).expect(2);
+    assert!(run.stderr.contains("not a JSON Schema"), "{}", run.stderr);
+    folder.tw(&["run", "--output-schema", "none.json", "-m", "anthropic/m", "go"]).expect(2);
+}
+
+/// Without the marks, which move with the newest message.
+fn unmarked(raw: &[u8]) -> String {
+    let text = String::from_utf8_lossy(raw);
+    text.replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+#[test]
+fn fifty_steps_keep_their_prefix_and_move_only_the_marks() {
+    let steps = (0..50).map(|n| Answer::call("bash", json!({"command": format!("echo {n}")})));
+    let server = ModelServer::start(steps.chain([Answer::text("ok")]));
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 51);
+    for pair in requests.windows(2) {
+        let (before, after) = (unmarked(&pair[0].raw), unmarked(&pair[1].raw));
+        assert!(after.starts_with(before.strip_suffix("]}").expect("messages come last")));
+        let marks = String::from_utf8_lossy(&pair[1].raw).matches("cache_control").count();
+        assert_eq!(marks, 2, "the system prompt and the newest message");
+    }
+}

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Codec, broke_off, optional_text, text_of, unreadable};
+use super::{Codec, Str, broke_off, optional_text, text_of, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, FailureKind, Finish, FinishReason, SseEvent, Usage};
 
@@ -28,15 +28,15 @@ struct Delta<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Str<'a>>,
     #[serde(borrow)]
-    thinking: Option<Cow<'a, str>>,
+    thinking: Option<Str<'a>>,
     #[serde(borrow)]
-    partial_json: Option<Cow<'a, str>>,
+    partial_json: Option<Str<'a>>,
     #[serde(borrow)]
-    signature: Option<Cow<'a, str>>,
+    signature: Option<Str<'a>>,
     #[serde(borrow)]
-    stop_reason: Option<Cow<'a, str>>,
+    stop_reason: Option<Str<'a>>,
     citation: Option<Value>,
 }
 
@@ -96,7 +96,7 @@ impl Codec for AnthropicCodec {
             "content_block_stop" => self.block_stop(frame.index, out),
             "message_delta" => {
                 if let Some(reason) = frame.delta.and_then(|d| d.stop_reason) {
-                    self.stop_reason = Some(reason.into_owned());
+                    self.stop_reason = Some(reason.0.into_owned());
                 }
                 self.take_usage(frame.usage.as_ref(), out);
             }

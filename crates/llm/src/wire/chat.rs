@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Codec, broke_off, unreadable};
+use super::{Codec, Str, broke_off, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
 
@@ -33,7 +33,7 @@ struct Choice<'a> {
     #[serde(borrow)]
     message: Option<Delta<'a>>,
     #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
+    finish_reason: Option<Str<'a>>,
     /// Where some servers put it.
     usage: Option<Value>,
 }
@@ -44,25 +44,69 @@ struct Delta<'a> {
     #[serde(borrow)]
     content: Option<Text<'a>>,
     #[serde(borrow)]
-    reasoning_content: Option<Cow<'a, str>>,
+    reasoning_content: Option<Str<'a>>,
     #[serde(borrow)]
     reasoning: Option<Text<'a>>,
     #[serde(borrow)]
-    reasoning_text: Option<Cow<'a, str>>,
+    reasoning_text: Option<Str<'a>>,
     /// OpenRouter's form; often repeats what `reasoning` says.
     reasoning_details: Option<Value>,
     #[serde(borrow)]
-    refusal: Option<Cow<'a, str>>,
+    refusal: Option<Str<'a>>,
     tool_calls: Option<Vec<CallDelta>>,
     /// What calls were named before they could be several.
     function_call: Option<FunctionDelta>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Text<'a> {
-    Plain(#[serde(borrow)] Cow<'a, str>),
+    Plain(Cow<'a, str>),
     Other(Value),
+}
+
+/// By hand: an untagged enum would copy every text before it is looked at.
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or parts of one")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text::Plain(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text::Plain(Cow::Owned(text.to_owned())))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(
+                self,
+                seq: A,
+            ) -> Result<Self::Value, A::Error> {
+                let access = serde::de::value::SeqAccessDeserializer::new(seq);
+                Value::deserialize(access).map(Text::Other)
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<Self::Value, A::Error> {
+                let access = serde::de::value::MapAccessDeserializer::new(map);
+                Value::deserialize(access).map(Text::Other)
+            }
+            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(Text::Other(number.into()))
+            }
+            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+                Ok(Text::Other(number.into()))
+            }
+            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+                Ok(Text::Other(number.into()))
+            }
+            fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
+                Ok(Text::Other(flag.into()))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 #[derive(Deserialize)]
@@ -161,7 +205,7 @@ impl ChatCodec {
                 out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
             }
             let reason = chunk.choices.into_iter().flatten().find_map(|c| c.finish_reason);
-            self.finish = reason.map(Cow::into_owned).or(self.finish.take());
+            self.finish = reason.map(|reason| reason.0.into_owned()).or(self.finish.take());
             return out.push(Event::Failed(Failure::from_error_object(&error)));
         }
         self.note_maker(chunk.id, chunk.model, out);
@@ -175,7 +219,7 @@ impl ChatCodec {
                 out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
             }
             if let Some(reason) = choice.finish_reason {
-                self.finish = Some(reason.into_owned());
+                self.finish = Some(reason.0.into_owned());
                 self.end_blocks(out);
             }
         }
@@ -206,7 +250,7 @@ impl ChatCodec {
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Event>) {
         // The same thought may stand under several names: take it once.
         let plain = match delta.reasoning {
-            Some(Text::Plain(text)) => Some(text),
+            Some(Text::Plain(text)) => Some(Str(text)),
             _ => None,
         };
         let named = [delta.reasoning_content, plain, delta.reasoning_text];

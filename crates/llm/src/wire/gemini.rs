@@ -1,9 +1,11 @@
 //! Google Gemini, reading. A stream has no closing event: the finish reason says that the answer is
 //! whole, the end of input that nothing follows.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Codec, broke_off, optional_text, text_of, unreadable};
+use super::{Codec, Str, broke_off, optional_text, text_of, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
 
@@ -17,6 +19,51 @@ pub(super) struct GeminiCodec {
     started: bool,
     any_call: bool,
     finish: Option<String>,
+    /// The newest usage of a plain chunk, not understood yet.
+    usage: String,
+}
+
+/// A chunk that only says something: most of a stream, read without copying. Anything else in it
+/// makes it an ordinary one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainChunk<'a> {
+    #[serde(borrow)]
+    candidates: [PlainCandidate<'a>; 1],
+    #[serde(rename = "responseId", borrow)]
+    id: Option<Str<'a>>,
+    #[serde(rename = "modelVersion", borrow)]
+    model: Option<Str<'a>>,
+    #[serde(rename = "usageMetadata", borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(rename = "createTime")]
+    _created: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainCandidate<'a> {
+    #[serde(borrow)]
+    content: PlainContent<'a>,
+    index: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainContent<'a> {
+    #[serde(borrow)]
+    parts: [PlainPart<'a>; 1],
+    #[serde(rename = "role")]
+    _role: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainPart<'a> {
+    #[serde(borrow)]
+    text: Str<'a>,
+    #[serde(default)]
+    thought: bool,
 }
 
 struct Current {
@@ -38,6 +85,9 @@ impl Codec for GeminiCodec {
         if event.data.trim() == "[DONE]" {
             return;
         }
+        if let Ok(plain) = serde_json::from_str::<PlainChunk<'_>>(event.data) {
+            return self.plain_chunk(&plain, out);
+        }
         match serde_json::from_str::<Value>(event.data) {
             Ok(chunk) => self.chunk(&chunk, out),
             Err(error) => out.push(unreadable(event.data, &error)),
@@ -57,6 +107,7 @@ impl Codec for GeminiCodec {
 
     fn end(&mut self, out: &mut Vec<Event>) {
         self.end_current(out);
+        self.tell_usage(out);
         let Some(raw) = self.finish.clone() else { return out.push(broke_off()) };
         let reason = match raw.as_str() {
             "STOP" if self.any_call => FinishReason::ToolCalls,
@@ -76,8 +127,33 @@ impl Codec for GeminiCodec {
 }
 
 impl GeminiCodec {
+    fn plain_chunk(&mut self, chunk: &PlainChunk<'_>, out: &mut Vec<Event>) {
+        if !std::mem::replace(&mut self.started, true) {
+            let owned = |text: &Option<Str<'_>>| text.as_ref().map(|t| t.to_string());
+            out.push(Event::Started { id: owned(&chunk.id), model: owned(&chunk.model) });
+        }
+        for candidate in chunk.candidates.iter().filter(|c| c.index.unwrap_or(0) == 0) {
+            for part in &candidate.content.parts {
+                self.say(part.thought, &part.text, None, out);
+            }
+        }
+        if let Some(usage) = chunk.usage {
+            // Only the last one counts; it is understood when it is needed.
+            self.usage.clear();
+            self.usage.push_str(usage.get());
+        }
+    }
+
+    fn tell_usage(&mut self, out: &mut Vec<Event>) {
+        let kept = std::mem::take(&mut self.usage);
+        if let Ok(usage @ Value::Object(_)) = serde_json::from_str::<Value>(&kept) {
+            out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+        }
+    }
+
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<Event>) {
         if let Some(error) = chunk.get("error").filter(|e| !e.is_null()) {
+            self.tell_usage(out);
             return out.push(Event::Failed(Failure::from_error_object(error)));
         }
         if !std::mem::replace(&mut self.started, true) {
@@ -100,6 +176,7 @@ impl GeminiCodec {
             }
         }
         if let Some(usage) = chunk.get("usageMetadata").filter(|u| u.is_object()) {
+            self.usage.clear();
             out.push(Event::Usage { usage: read_usage(usage), raw: usage.clone() });
         }
     }

@@ -135,10 +135,7 @@ impl Decoder {
         let Self { sse, codec, closed, payloads, .. } = self;
         let result = sse.push(bytes, &mut |event| {
             count(payloads, &event);
-            if !*closed {
-                codec.event(event, &mut out);
-                *closed = ends_with_closing(&mut out);
-            }
+            take(codec.as_mut(), closed, event, &mut out);
         });
         if result == Err(EventTooLarge) {
             self.refuse_size(&mut out);
@@ -154,10 +151,7 @@ impl Decoder {
         let Self { sse, codec, closed, payloads, .. } = self;
         sse.finish(&mut |event| {
             count(payloads, &event);
-            if !*closed {
-                codec.event(event, &mut out);
-                *closed = ends_with_closing(&mut out);
-            }
+            take(codec.as_mut(), closed, event, &mut out);
         });
         if self.closed {
             return out;
@@ -226,7 +220,12 @@ impl Decoder {
     }
 
     fn read_whole(&mut self, body: &[u8], out: &mut Vec<Event>) {
-        match serde_json::from_slice::<Value>(body) {
+        let text = String::from_utf8_lossy(body);
+        let parsed = serde_json::from_str::<Value>(&text).or_else(|error| {
+            let mended = without_lone_surrogates(&text).ok_or(error)?;
+            serde_json::from_str(&mended)
+        });
+        match parsed {
             Ok(value) => {
                 self.payloads += 1;
                 self.codec.body(value, out);
@@ -235,7 +234,7 @@ impl Decoder {
             Err(error) => {
                 self.payloads += 1;
                 self.closed = true;
-                out.push(unreadable(&String::from_utf8_lossy(body), &error));
+                out.push(unreadable(&text, &error));
             }
         }
     }
@@ -248,6 +247,22 @@ impl Decoder {
             out.push(Event::Failed(Failure::new(FailureKind::Protocol, message)));
         }
     }
+}
+
+fn take(codec: &mut dyn Codec, closed: &mut bool, event: SseEvent<'_>, out: &mut Vec<Event>) {
+    if *closed {
+        return;
+    }
+    let before = out.len();
+    codec.event(event.clone(), out);
+    let unreadable = |e: &Event| matches!(e, Event::Failed(f) if f.kind == FailureKind::Protocol);
+    if out[before.min(out.len())..].iter().any(unreadable)
+        && let Some(mended) = without_lone_surrogates(event.data)
+    {
+        out.truncate(before);
+        codec.event(SseEvent { name: event.name, data: &mended }, out);
+    }
+    *closed = ends_with_closing(out);
 }
 
 fn count(payloads: &mut usize, event: &SseEvent<'_>) {
@@ -274,6 +289,34 @@ fn broke_off() -> Event {
     Event::Failed(Failure::new(FailureKind::Truncated, message))
 }
 
+/// The same JSON with `\uFFFD` for each half of a surrogate pair that lacks its other half: some
+/// servers cut texts between them. Nothing if there is none.
+fn without_lone_surrogates(json: &str) -> Option<String> {
+    let unit = |at: usize| {
+        let hex = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(hex, 16).ok()
+    };
+    let mut out = String::with_capacity(json.len());
+    let (mut from, mut at, mut found) = (0, 0, false);
+    while let Some(step) = json[at..].find('\\') {
+        at += step;
+        match (unit(at), unit(at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => at += 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                out.push_str(&json[from..at]);
+                out.push_str("\\ufffd");
+                at += 6;
+                from = at;
+                found = true;
+            }
+            // Another escape: skip what it escapes.
+            _ => at += 1 + json[at + 1..].chars().next().map_or(0, char::len_utf8),
+        }
+    }
+    out.push_str(&json[from..]);
+    found.then_some(out)
+}
+
 /// All text of a content, for wires that keep text and media apart.
 fn joined_text(content: &[Content]) -> String {
     let texts = content.iter().filter_map(|c| match c {
@@ -281,6 +324,20 @@ fn joined_text(content: &[Content]) -> String {
         Content::Media(_) => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A string of the frame it stands in, borrowed where it holds no escapes. (`Option<Cow<str>>` would
+/// always be copied: serde borrows only a bare `Cow`.)
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Str<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+
+impl std::ops::Deref for Str<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A text field of a JSON object; empty where there is none.

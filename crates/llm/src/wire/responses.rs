@@ -1,9 +1,10 @@
 //! OpenAI Responses, reading. Items are told apart by `output_index`; one provider changes their
 //! ids in every event, and others leave the index out.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Codec, broke_off, optional_text, text_of, unreadable};
+use super::{Codec, Str, broke_off, optional_text, text_of, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
 
@@ -15,6 +16,31 @@ pub(super) struct ResponsesCodec {
     finish: Option<String>,
     any_call: bool,
     error: Option<Value>,
+}
+
+/// The events that make up most of a stream, read without copying.
+#[derive(Deserialize)]
+struct TextDelta<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<Str<'a>>,
+    output_index: Option<u64>,
+    content_index: Option<u64>,
+    summary_index: Option<u64>,
+    #[serde(borrow)]
+    item_id: Option<Str<'a>>,
+    #[serde(borrow)]
+    delta: Option<Str<'a>>,
+}
+
+impl TextDelta<'_> {
+    fn part_kind(&self) -> Option<PartKind> {
+        match self.kind.as_deref()? {
+            "response.output_text.delta" => Some(PartKind::Text),
+            "response.reasoning_summary_text.delta" => Some(PartKind::Summary),
+            "response.reasoning_text.delta" => Some(PartKind::Reasoning),
+            _ => None,
+        }
+    }
 }
 
 struct Item {
@@ -43,6 +69,12 @@ impl Codec for ResponsesCodec {
         if event.data.trim() == "[DONE]" {
             return;
         }
+        if event.data.contains("text.delta\"")
+            && let Ok(delta) = serde_json::from_str::<TextDelta<'_>>(event.data)
+            && let Some(kind) = delta.part_kind()
+        {
+            return self.say(kind, &delta, out);
+        }
         let frame: Value = match serde_json::from_str(event.data) {
             Ok(frame) => frame,
             Err(error) => return out.push(unreadable(event.data, &error)),
@@ -57,19 +89,20 @@ impl Codec for ResponsesCodec {
             }
             "response.output_item.added" => {
                 if let Some(item) = frame.get("item") {
-                    self.open(&frame, item, out);
+                    self.open(index_of(&frame), item, out);
                 }
             }
-            "response.output_text.delta" => self.say(PartKind::Text, &frame, out),
-            "response.refusal.delta" => self.say(PartKind::Refusal, &frame, out),
-            "response.reasoning_summary_text.delta" => self.say(PartKind::Summary, &frame, out),
-            "response.reasoning_text.delta" => self.say(PartKind::Reasoning, &frame, out),
+            "response.refusal.delta" => {
+                if let Ok(delta) = serde_json::from_str::<TextDelta<'_>>(event.data) {
+                    self.say(PartKind::Refusal, &delta, out);
+                }
+            }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 self.arguments(&frame, out);
             }
             "response.output_item.done" => {
                 if let Some(item) = frame.get("item") {
-                    let at = self.open(&frame, item, out);
+                    let at = self.open(index_of(&frame), item, out);
                     self.done(at, item, out);
                 }
             }
@@ -118,8 +151,7 @@ impl ResponsesCodec {
     }
 
     /// The item that a frame is about. By its index; without one by its id; without both the last.
-    fn find(&self, frame: &Value, id: &str) -> Option<usize> {
-        let index = frame.get("output_index").and_then(Value::as_u64);
+    fn find(&self, index: Option<u64>, id: &str) -> Option<usize> {
         match index {
             Some(_) => self.items.iter().rposition(|item| item.index == index),
             None if !id.is_empty() => self.items.iter().rposition(|item| item.id == id),
@@ -127,10 +159,10 @@ impl ResponsesCodec {
         }
     }
 
-    fn open(&mut self, frame: &Value, item: &Value, out: &mut Vec<Event>) -> usize {
+    fn open(&mut self, index: Option<u64>, item: &Value, out: &mut Vec<Event>) -> usize {
         let id = text_of(item, "id").to_owned();
-        if let Some(at) = self.find(frame, &id)
-            && (frame.get("output_index").is_some() || !id.is_empty())
+        if let Some(at) = self.find(index, &id)
+            && (index.is_some() || !id.is_empty())
         {
             return at;
         }
@@ -146,16 +178,15 @@ impl ResponsesCodec {
             out.push(Event::CallStart { block, id: call_id(item), name });
             (block, String::new())
         });
-        let index = frame.get("output_index").and_then(Value::as_u64);
         let (call_id, name) = (call_id(item), text_of(item, "name").to_owned());
         let parts = Vec::new();
         self.items.push(Item { index, id, kind, parts, call_id, name, call, done: false });
         self.items.len() - 1
     }
 
-    fn say(&mut self, kind: PartKind, frame: &Value, out: &mut Vec<Event>) {
-        let delta = text_of(frame, "delta");
-        let at = match self.find(frame, text_of(frame, "item_id")) {
+    fn say(&mut self, kind: PartKind, delta: &TextDelta<'_>, out: &mut Vec<Event>) {
+        let id = delta.item_id.as_deref().unwrap_or_default();
+        let at = match self.find(delta.output_index, id) {
             Some(at) => at,
             // A delta before its item: some servers leave the opening out.
             None => {
@@ -163,16 +194,16 @@ impl ResponsesCodec {
                     PartKind::Text | PartKind::Refusal => "message",
                     PartKind::Summary | PartKind::Reasoning => "reasoning",
                 };
-                let item = json!({ "type": usual, "id": text_of(frame, "item_id") });
-                self.open(frame, &item, out)
+                let item = json!({ "type": usual, "id": id });
+                self.open(delta.output_index, &item, out)
             }
         };
         let number = match kind {
-            PartKind::Summary => frame.get("summary_index"),
-            _ => frame.get("content_index"),
+            PartKind::Summary => delta.summary_index,
+            _ => delta.content_index,
         };
-        let block = self.part(at, kind, number.and_then(Value::as_u64).unwrap_or(0));
-        self.push_part(kind, block, delta, out);
+        let block = self.part(at, kind, number.unwrap_or(0));
+        self.push_part(kind, block, delta.delta.as_deref().unwrap_or_default(), out);
     }
 
     fn push_part(&self, kind: PartKind, block: u32, text: &str, out: &mut Vec<Event>) {
@@ -195,7 +226,7 @@ impl ResponsesCodec {
     }
 
     fn arguments(&mut self, frame: &Value, out: &mut Vec<Event>) {
-        let Some(at) = self.find(frame, text_of(frame, "item_id")) else { return };
+        let Some(at) = self.find(index_of(frame), text_of(frame, "item_id")) else { return };
         if let Some((block, so_far)) = &mut self.items[at].call {
             let delta = text_of(frame, "delta");
             so_far.push_str(delta);
@@ -304,7 +335,6 @@ impl ResponsesCodec {
         // In an answer that came whole two items may have one id; in a stream it is the same item.
         let streamed = !self.items.is_empty();
         for (index, item) in output.into_iter().flatten().enumerate() {
-            let frame = json!({ "output_index": index });
             let known = self.items.iter().position(|i| i.index == Some(index as u64));
             let by_id = || {
                 let id = text_of(item, "id");
@@ -317,7 +347,7 @@ impl ResponsesCodec {
                 }
                 Some(_) => {}
                 None if self.items.iter().all(|i| i.index.is_some()) => {
-                    let at = self.open(&frame, item, out);
+                    let at = self.open(Some(index as u64), item, out);
                     self.done(at, item, out);
                 }
                 None => {}
@@ -353,6 +383,10 @@ impl ResponsesCodec {
         self.next_block += 1;
         block
     }
+}
+
+fn index_of(frame: &Value) -> Option<u64> {
+    frame.get("output_index").and_then(Value::as_u64)
 }
 
 /// Whether an item is a call that the client runs.

@@ -221,3 +221,136 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn half_a_surrogate_pair_does_not_end_an_answer() {
+    for (json, expected) in [
+        (r#""a\ud83d""#, Some(r#""a\ufffd""#)),
+        (r#""\ude00b""#, Some(r#""\ufffdb""#)),
+        (r#""\ud83d\ude00""#, None),
+        (r#""\\ud83d""#, None),
+        (r#""\ud83d\n\ud83d""#, Some(r#""\ufffd\n\ufffd""#)),
+        ("plain", None),
+        ("\\", None),
+    ] {
+        assert_eq!(super::without_lone_surrogates(json).as_deref(), expected, "{json}");
+    }
+    let body = b"data: {\"choices\":[{\"delta\":{\"content\":\"x\\ud83d\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let summary = crate::describe(Wire::OpenaiChat, 200, body, 1);
+    assert_eq!((&summary["outcome"], &summary["text"]), (&json!("complete"), &json!("x\u{fffd}")));
+}
+
+#[test]
+fn responses_requests_are_pinned() {
+    let mut request = request(conversation());
+    request.effort = Some(crate::Effort::Max);
+    let body = encoded(Wire::OpenaiResponses, "m", &request);
+    let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "read", "arguments": "{\"filePath\": \"a\"}"});
+    let expected = json!({
+        "model": "m", "stream": true, "store": false, "instructions": "Be brief.",
+        "include": ["reasoning.encrypted_content"], "max_output_tokens": 100,
+        "reasoning": {"effort": "xhigh", "summary": "auto"},
+        "tools": [{"type": "function", "name": "read", "description": "Reads.", "parameters": {"type": "object"}, "strict": false}],
+        "input": [
+            {"type": "message", "role": "user", "content": [
+                {"type": "input_text", "text": "Hi"},
+                {"type": "input_image", "image_url": "data:image/png;base64,QUJD"}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Reading."}]},
+            call("c1"), call("c2"),
+            {"type": "function_call_output", "call_id": "c1", "output": "content"},
+            {"type": "function_call_output", "call_id": "c2", "output": "no such file"},
+        ],
+    });
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn gemini_requests_are_pinned() {
+    let body = encoded(Wire::Gemini, "m", &request(conversation()));
+    let call = json!({"functionCall": {"name": "read", "args": {"filePath": "a"}}});
+    let expected = json!({
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [{"name": "read", "description": "Reads.", "parameters": {"type": "object"}}]}],
+        "generationConfig": {"maxOutputTokens": 100},
+        "contents": [
+            {"role": "user", "parts": [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}]},
+            {"role": "model", "parts": [{"text": "Reading."}, call, call]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "read", "response": {"output": "content"}}},
+                {"functionResponse": {"name": "read", "response": {"error": "no such file"}}}]},
+        ],
+    });
+    assert_eq!(body, expected);
+}
+
+/// The maker's own data of each wire, as its decoder keeps it.
+fn own_data(wire: Wire) -> Value {
+    match wire {
+        Wire::AnthropicMessages => json!({"signature": "proof"}),
+        Wire::OpenaiChat => {
+            json!({"reasoning_details": [{"type": "reasoning.text", "signature": "proof"}]})
+        }
+        Wire::OpenaiResponses => {
+            json!({"item": {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "proof"}})
+        }
+        Wire::Gemini => json!({"thoughtSignature": "proof"}),
+    }
+}
+
+#[test]
+fn each_hand_over_keeps_the_words_and_leaves_the_proofs_with_their_maker() {
+    for maker in Wire::ALL {
+        let blocks = vec![
+            Block::Reasoning { text: "Hm.".into(), opaque: Some(own_data(maker)) },
+            Block::ServerTool { opaque: json!({"type": "web_search_call", "id": "ws_secret"}) },
+            text("Said."),
+            call("c1", "seen", false),
+        ];
+        let turns = vec![
+            Turn::User(vec![Content::text("Hi")]),
+            Turn::Assistant { origin: origin("maker"), blocks },
+        ];
+        let request = request(turns);
+        for target in Wire::ALL {
+            let same =
+                String::from_utf8(target.encode(&origin("maker"), &request, Quirks::default()))
+                    .unwrap();
+            let other =
+                String::from_utf8(target.encode(&origin("other"), &request, Quirks::default()))
+                    .unwrap();
+            assert!(
+                !other.contains("proof") && !other.contains("ws_secret"),
+                "{maker:?} to {target:?}: {other}"
+            );
+            for words in ["Said.", "seen", "filePath"] {
+                assert!(other.contains(words), "{words} from {maker:?} to {target:?}: {other}");
+            }
+            assert_eq!(same.contains("proof"), maker == target, "{maker:?} to {target:?}: {same}");
+        }
+    }
+}
+
+#[test]
+fn gemini_gets_only_the_schema_words_it_knows() {
+    let schema = json!({
+        "$schema": "x", "type": "object", "additionalProperties": false, "required": ["a", "gone"],
+        "properties": {
+            "a": {"type": ["string", "null"], "pattern": "x", "examples": [1]},
+            "b": {"type": ["string", "integer"]}, "c": {"type": "array"}, "d": {"enum": [1, "two"]},
+            "e": {"const": 5}, "f": {"oneOf": [{"type": "string"}, true]}, "g": {"type": "string", "required": ["x"]},
+        },
+    });
+    let expected = json!({
+        "type": "object", "required": ["a"],
+        "properties": {
+            "a": {"type": "string", "pattern": "x", "nullable": true},
+            "b": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            "c": {"type": "array", "items": {"type": "string"}},
+            "d": {"enum": ["1", "two"], "type": "string"},
+            "e": {"enum": ["5"], "type": "string"},
+            "f": {"anyOf": [{"type": "string"}, {"type": "string"}]},
+            "g": {"type": "string"},
+        },
+    });
+    assert_eq!(super::schema::for_gemini(&schema), expected);
+}
