@@ -30,10 +30,16 @@ pub struct Quirks {
     pub chat_fallback: bool,
     /// The key goes into an `api-key` header.
     pub api_key_header: bool,
+    /// Models behind it write their thinking into the text, in `<think>` marks.
+    pub inline_think: bool,
 }
 
-const NO_QUIRKS: Quirks =
-    Quirks { max_completion_tokens: false, chat_fallback: false, api_key_header: false };
+const NO_QUIRKS: Quirks = Quirks {
+    max_completion_tokens: false,
+    chat_fallback: false,
+    api_key_header: false,
+    inline_think: false,
+};
 
 const fn cloud(
     id: &'static str,
@@ -56,7 +62,8 @@ const fn cloud(
 }
 
 const fn local(id: &'static str, name: &'static str, base_url: &'static str) -> Provider {
-    Provider { local: true, ..cloud(id, name, base_url, &[], "") }
+    let quirks = Quirks { inline_think: true, ..NO_QUIRKS };
+    Provider { local: true, quirks, ..cloud(id, name, base_url, &[], "") }
 }
 
 /// In the order in which a default is looked for.
@@ -96,7 +103,12 @@ pub const PROVIDERS: &[Provider] = &[
     },
     Provider {
         wire: Wire::OpenaiResponses,
-        quirks: Quirks { max_completion_tokens: true, chat_fallback: true, api_key_header: true },
+        quirks: Quirks {
+            max_completion_tokens: true,
+            chat_fallback: true,
+            api_key_header: true,
+            ..NO_QUIRKS
+        },
         ..cloud(
             "azure",
             "Azure OpenAI",

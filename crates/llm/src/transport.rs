@@ -12,9 +12,11 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
+use crate::normalise::normalise;
+use crate::think::ThinkSplitter;
 use crate::trace::{self, Trace};
 use crate::wire::{Decoder, Wire};
-use crate::{Endpoint, Event, Failure, FailureKind, Model, Origin, Request};
+use crate::{Endpoint, Event, Failure, FailureKind, Model, ModelFacts, Origin, Request};
 
 /// Neither is reset by pings or comments: a server that only keeps the line warm is not answering.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +53,9 @@ impl Default for Retry {
     }
 }
 
+/// Further tries while the machine seems to be cut off: about a minute in all.
+const OFFLINE_RETRIES: u32 = 4;
+
 /// A model behind HTTP.
 #[derive(Clone)]
 pub struct HttpModel {
@@ -67,6 +72,9 @@ struct Shared {
     /// Made on first use: it reads certificates, which a run that never sends should not wait for.
     client: OnceLock<Result<reqwest::Client, String>>,
     trace: Option<Trace>,
+    facts: ModelFacts,
+    /// What had to be changed for this model was told.
+    told_changes: AtomicBool,
 }
 
 impl HttpModel {
@@ -74,9 +82,26 @@ impl HttpModel {
         let origin = Origin { provider: endpoint.provider.clone(), model: model.to_owned() };
         let client = OnceLock::new();
         let speaks_chat = AtomicBool::new(false);
-        let trace = None;
-        let shared = Shared { origin, endpoint, speaks_chat, deadlines, retry, client, trace };
+        let shared = Shared {
+            origin,
+            endpoint,
+            speaks_chat,
+            deadlines,
+            retry,
+            client,
+            trace: None,
+            facts: ModelFacts::default(),
+            told_changes: AtomicBool::new(false),
+        };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// What is known of the model: requests are made to fit it. Has no effect once it is in use.
+    pub fn with_facts(mut self, facts: ModelFacts) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.facts = facts;
+        }
+        self
     }
 
     /// Keeps what goes over the wire. Has no effect once the model is in use.
@@ -114,15 +139,13 @@ impl Model for HttpModel {
 
     fn stream(&self, request: Request) -> BoxStream<'static, Event> {
         let shared = Arc::clone(&self.shared);
+        let (request, changes) = normalise(request, &shared.facts);
+        let mut queue = VecDeque::new();
+        if !changes.is_empty() && !shared.told_changes.swap(true, Ordering::Relaxed) {
+            queue.extend(changes.into_iter().map(Event::Notice));
+        }
         let body = encode(&shared, &request);
-        let exchange = Exchange {
-            shared,
-            request,
-            body,
-            attempt: 0,
-            phase: Phase::Send,
-            queue: VecDeque::new(),
-        };
+        let exchange = Exchange { shared, request, body, attempt: 0, phase: Phase::Send, queue };
         stream::unfold(exchange, |mut exchange| async {
             exchange.next().await.map(|event| (event, exchange))
         })
@@ -150,6 +173,7 @@ enum Phase {
 struct Reading {
     response: reqwest::Response,
     decoder: Decoder,
+    think: Option<ThinkSplitter>,
     deadline: Instant,
     /// Something of the answer has been handed out: a second try would say it twice.
     answered: bool,
@@ -193,7 +217,8 @@ impl Exchange {
         };
         if response.status().is_success() {
             let decoder = shared.wire().decoder();
-            return Ok(Reading { response, decoder, deadline, answered: false, trace });
+            let think = shared.endpoint.quirks.inline_think.then(ThinkSplitter::default);
+            return Ok(Reading { response, decoder, think, deadline, answered: false, trace });
         }
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
@@ -228,6 +253,10 @@ impl Exchange {
                 let cause = too_slow("answer", &self.shared.url(), deadlines.first_event);
                 reading.decoder.break_off(cause)
             }
+        };
+        let events = match &mut reading.think {
+            Some(think) => think.split(events),
+            None => events,
         };
         // The usage that opens a stream is no answer yet.
         if events.iter().any(|event| !matches!(event, Event::Usage { .. } | Event::Started { .. }))
@@ -265,7 +294,12 @@ impl Exchange {
         }
         let retry = self.shared.retry;
         let pause = failure.retry_after.unwrap_or_else(|| backoff(retry.base, self.attempt));
-        if !failure.is_transient() || self.attempt >= retry.retries || pause > retry.longest {
+        // A machine that is cut off (no name found, no route) may come back: that is waited out
+        // longer than an address where nobody listens.
+        let cut_off = failure.kind == FailureKind::Connect && !failure.message.contains("refused");
+        let extra = if cut_off && retry.retries > 0 { OFFLINE_RETRIES } else { 0 };
+        let tries = retry.retries + extra;
+        if !failure.is_transient() || self.attempt >= tries || pause > retry.longest {
             self.queue.push_back(Event::Failed(failure));
             return;
         }

@@ -145,9 +145,10 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
             path if path.contains(":streamGenerateContent") => Wire::Gemini,
             _ => Wire::Chat,
         };
+        // Taken before anybody hears of the request: what a test adds then is for the next one.
+        let answer = shared.script.lock().unwrap().pop_front();
         shared.requests.lock().unwrap().push(captured);
         shared.arrived.send(()).ok();
-        let answer = shared.script.lock().unwrap().pop_front();
         let answer = answer.unwrap_or_else(|| Answer::status(500, "the script is at its end"));
         if !respond(&mut stream, answer, wire) {
             return;

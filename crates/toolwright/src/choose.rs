@@ -123,10 +123,12 @@ fn named(
     let known = facts.limit.output.filter(|_| endpoint.wire == Wire::AnthropicMessages);
     let max_output_tokens = configured.or(known.map(|limit| limit.min(USUAL_OUTPUT_TOKENS)));
     let own_price = about.and_then(|m| m.cost.clone()).and_then(|c| serde_json::from_value(c).ok());
-    let price = own_price.or(facts.cost);
+    let price = own_price.or(facts.cost.clone());
     let base_url = Some(endpoint.base_url.clone());
     let (deadlines, retry) = patience(own);
-    let model = Arc::new(HttpModel::new(endpoint, sent, deadlines, retry).with_trace(trace));
+    let model = Arc::new(
+        HttpModel::new(endpoint, sent, deadlines, retry).with_facts(facts).with_trace(trace),
+    );
     Ok(Chosen { model, why, max_output_tokens, price, base_url })
 }
 

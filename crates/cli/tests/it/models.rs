@@ -164,6 +164,24 @@ fn a_model_that_never_uses_the_form_fails_and_a_bad_schema_is_refused() {
     folder.tw(&["run", "--output-schema", "none.json", "-m", "anthropic/m", "go"]).expect(2);
 }
 
+#[test]
+fn what_a_model_does_not_take_is_left_out_and_told_once() {
+    let list = r#"{"anthropic":{"models":{"m":{"attachment":false}}}}"#;
+    let server =
+        ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
+    let folder = folder().file("x.png", "\u{89}PNG").with_model(&server, Wire::Anthropic);
+    std::fs::write(folder.work().join("x.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    std::fs::create_dir_all(folder.root().join("data/toolwright")).unwrap();
+    std::fs::write(folder.root().join("data/toolwright/models.json"), list).unwrap();
+    let run = folder.tw(&["run", "-f", "x.png", "-m", "anthropic/m", "look"]).expect(0);
+    assert_eq!(run.stderr.matches("this model takes none").count(), 1, "{}", run.stderr);
+    let content = server.last_request().messages()[0]["content"].to_string();
+    assert!(
+        content.contains("x.png (image/png) left out") && !content.contains("base64"),
+        "{content}"
+    );
+}
+
 /// Without the marks, which move with the newest message.
 fn unmarked(raw: &[u8]) -> String {
     let text = String::from_utf8_lossy(raw);
