@@ -12,6 +12,9 @@ pub struct Agent {
     pub prompt: Option<String>,
     pub model: Option<String>,
     pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub seed: Option<i64>,
+    pub stop: Vec<String>,
     pub effort: Option<String>,
     pub steps: Option<u32>,
     pub layer: Option<Layer>,
@@ -76,6 +79,11 @@ impl Agent {
             self.description.clone_from(description);
         }
         self.temperature = own.temperature.or(self.temperature);
+        self.top_p = own.top_p.or(self.top_p);
+        self.seed = own.seed.or(self.seed);
+        if !own.stop.is_empty() {
+            self.stop.clone_from(&own.stop);
+        }
         self.steps = own.steps.or(self.steps);
         let rules = own.permission.as_ref().map_or(Vec::new(), |p| p.rules(home));
         if !rules.is_empty() {
@@ -96,6 +104,9 @@ fn named(name: &str, description: &str) -> Agent {
         prompt: None,
         model: None,
         temperature: None,
+        top_p: None,
+        seed: None,
+        stop: Vec::new(),
         effort: None,
         steps: None,
         layer: None,

@@ -74,6 +74,10 @@ pub struct AgentSettings {
     pub prompt: Option<String>,
     pub description: Option<String>,
     pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub seed: Option<i64>,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
     /// How hard to think: off, minimal, low, medium, high or max.
     #[serde(alias = "variant")]
     pub effort: Option<String>,

@@ -231,6 +231,9 @@ impl Turn<'_> {
         self.emit(Event::StepEnded { usage, finish, cost }).await;
 
         let calls = call_requests(&parts, cut);
+        if calls.is_empty() && reason == FinishReason::Pause {
+            return Ok(StepEnd::MoreToDo);
+        }
         if calls.is_empty() {
             return match odd_ending(&parts, reason) {
                 None if self.wants_final_answer() && tool_choice == ToolChoice::Auto => {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, ToolChoice, ToolDefinition};
+use toolwright_llm::{
+    Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice, ToolDefinition,
+};
 use toolwright_session::{Entry, LogError, Session};
 use toolwright_tool::Pipeline;
 
@@ -23,7 +25,7 @@ pub struct EngineOptions {
     pub system: String,
     pub tools: Vec<ToolDefinition>,
     pub max_output_tokens: Option<u32>,
-    pub temperature: Option<f32>,
+    pub sampling: Sampling,
     pub effort: Option<Effort>,
     pub price: Option<Price>,
     pub budget: Budget,
@@ -37,7 +39,7 @@ impl EngineOptions {
             system: system.into(),
             tools,
             max_output_tokens: None,
-            temperature: None,
+            sampling: Sampling::default(),
             effort: None,
             price: None,
             budget: Budget::default(),
@@ -71,7 +73,7 @@ impl Engine {
             system,
             tools,
             max_output_tokens,
-            temperature,
+            sampling,
             effort,
             price,
             budget,
@@ -92,7 +94,7 @@ impl Engine {
             tools: tools.into(),
             tool_choice: ToolChoice::Auto,
             max_output_tokens,
-            temperature,
+            sampling,
             effort,
         };
         Ok(Self { model, pipeline, record, template, budget, price, clock, agent })

@@ -89,6 +89,8 @@ pub enum FinishReason {
     /// Cut at the output limit.
     Length,
     ContentFilter,
+    /// The provider interrupted its own work (a long search) and wants to be asked to go on.
+    Pause,
     /// A word we do not know; the answer is taken as it is.
     Unknown,
 }

@@ -29,8 +29,8 @@ pub use describe::describe;
 pub use event::{Event, Finish, FinishReason, Usage};
 pub use failure::{Failure, FailureKind};
 pub use message::{
-    Block, CallResult, Content, Effort, Media, Opaque, Origin, Request, ToolChoice, ToolDefinition,
-    Turn,
+    Block, CallResult, Content, Effort, Media, Opaque, Origin, Request, Sampling, ToolChoice,
+    ToolDefinition, Turn,
 };
 pub use probe::{LocalServer, fetch_catalogue, find_local_servers};
 pub use provider::{Endpoint, PROVIDERS, Provider, Quirks, provider};

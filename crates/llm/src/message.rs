@@ -17,7 +17,7 @@ pub struct Request {
     pub tool_choice: ToolChoice,
     /// Where the wire needs a number and none is given, one that every current model takes is sent.
     pub max_output_tokens: Option<u32>,
-    pub temperature: Option<f32>,
+    pub sampling: Sampling,
     /// Nothing leaves it to the provider.
     pub effort: Option<Effort>,
 }
@@ -81,6 +81,17 @@ pub struct Media {
 
 /// The maker's own data (a signature, an item's id): sent back unchanged, to the maker only.
 pub type Opaque = Option<serde_json::Value>;
+
+/// How words are chosen. Nothing leaves it to the provider.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub seed: Option<i64>,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
+}
 
 /// How hard the model should think, on one scale for all providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ pub(crate) fn normalise(mut request: Request, facts: &ModelFacts) -> (Request, V
             ));
         }
     }
-    if facts.temperature == Some(false) && request.temperature.take().is_some() {
+    if facts.temperature == Some(false) && request.sampling.temperature.take().is_some() {
         changes.push("the temperature is left out: this model takes none".to_owned());
     }
     if facts.reasoning == Some(false) && request.effort.take().is_some() {
@@ -73,7 +73,7 @@ fn without_media(turn: &Turn) -> Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Effort, Media, ToolChoice};
+    use crate::{Effort, Media, Sampling, ToolChoice};
 
     fn request() -> Request {
         let media =
@@ -85,7 +85,7 @@ mod tests {
             tools: Vec::new().into(),
             tool_choice: ToolChoice::Auto,
             max_output_tokens: None,
-            temperature: Some(0.5),
+            sampling: Sampling { temperature: Some(0.5), ..Sampling::default() },
             effort: Some(Effort::High),
         }
     }
@@ -101,7 +101,7 @@ mod tests {
         let before = request();
         let (after, changes) = normalise(before.clone(), &facts);
         assert_eq!(changes.len(), 3, "{changes:?}");
-        assert!(after.temperature.is_none() && after.effort.is_none());
+        assert!(after.sampling.temperature.is_none() && after.effort.is_none());
         assert_eq!(media_in(&after.turns[0]), 0);
         assert!(Arc::ptr_eq(&after.turns[1], &before.turns[1]), "what fits is not copied");
     }

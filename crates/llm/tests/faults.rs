@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use toolwright_llm::{
-    Content, Deadlines, Event, Failure, FailureKind, HttpModel, Model, Request, Retry, ToolChoice,
-    Turn, provider,
+    Content, Deadlines, Event, Failure, FailureKind, HttpModel, Model, Request, Retry, Sampling,
+    ToolChoice, Turn, provider,
 };
 use toolwright_testkit::{After, Answer, ModelServer, Reply};
 
@@ -42,7 +42,7 @@ fn request() -> Request {
         tools: Vec::new().into(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: None,
-        temperature: None,
+        sampling: Sampling::default(),
         effort: None,
     }
 }

@@ -5,9 +5,14 @@
 
 use std::path::{Path, PathBuf};
 
+use futures_util::StreamExt;
 use serde_json::{Value, json};
-use toolwright_llm::describe;
 use toolwright_llm::wire::Wire;
+use toolwright_llm::{
+    Deadlines, Endpoint, Event, HttpModel, Model, Quirks, ReplyBuilder, ReplyKind, Request, Retry,
+    Sampling, ToolChoice, describe,
+};
+use toolwright_testkit::{Answer, ModelServer};
 
 fn recordings() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/llm");
@@ -67,6 +72,88 @@ fn every_recorded_answer_decodes_to_its_summary_whatever_the_split() {
     }
     let count = manifest.len();
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What the whole path gives, in the fields that both ways can tell.
+async fn over_http(server: &ModelServer, wire: Wire) -> (String, String, bool) {
+    let endpoint = Endpoint {
+        provider: "recorded".to_owned(),
+        wire,
+        base_url: server.url(),
+        key: None,
+        headers: Vec::new(),
+        quirks: Quirks::default(),
+    };
+    let retry = Retry { retries: 0, ..Retry::default() };
+    let model = HttpModel::new(endpoint, "m", Deadlines::default(), retry);
+    let request = Request {
+        system: "".into(),
+        turns: Vec::new(),
+        tools: Vec::new().into(),
+        tool_choice: ToolChoice::Auto,
+        max_output_tokens: None,
+        sampling: Sampling::default(),
+        effort: None,
+    };
+    let mut builder = ReplyBuilder::default();
+    let mut failed = false;
+    let mut stream = model.stream(request);
+    while let Some(event) = stream.next().await {
+        builder.apply(&event);
+        failed |= matches!(event, Event::Failed(_));
+    }
+    let (mut text, mut calls) = (String::new(), String::new());
+    for block in builder.build().blocks {
+        match block.kind {
+            ReplyKind::Text(said) => text.push_str(&said),
+            ReplyKind::Call { name, .. } => calls.push_str(&name),
+            _ => {}
+        }
+    }
+    (text, calls, failed)
+}
+
+#[tokio::test]
+async fn every_recorded_answer_comes_through_the_real_http_path() {
+    let Some(folder) = recordings() else {
+        println!("skipped: the recorded streams are not here");
+        return;
+    };
+    let manifest: Vec<Value> =
+        serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+    let server = ModelServer::start([]);
+    for entry in &manifest {
+        let name = entry["file"].as_str().unwrap();
+        let wire_name = entry["wire"].as_str().unwrap();
+        let wire = Wire::ALL.into_iter().find(|w| w.name() == wire_name).unwrap();
+        let raw = std::fs::read(folder.join(name)).unwrap();
+        let bytes = match entry["format"].as_str().unwrap() {
+            "jsonl" => stream_again(wire, std::str::from_utf8(&raw).unwrap()),
+            _ => raw,
+        };
+        let status = entry["status"].as_u64().map_or(200, |s| u16::try_from(s).unwrap());
+        let direct = describe(wire, status, &bytes, bytes.len());
+        server.then(match status {
+            200 => Answer::Raw(bytes),
+            status => Answer::status(status, &String::from_utf8_lossy(&bytes)),
+        });
+        let (text, calls, failed) = over_http(&server, wire).await;
+        let expected: String = direct["tool_calls"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| {
+                c["name"]
+                    .as_str()
+                    .or(c["type"].as_str())
+                    .unwrap_or_default()
+                    .trim_end_matches("_call")
+            })
+            .collect();
+        assert_eq!(text, direct["text"].as_str().unwrap(), "{name}");
+        assert_eq!(calls, expected, "{name}");
+        assert_eq!(failed, direct["outcome"] != "complete", "{name}");
+    }
 }
 
 fn differences(got: &Value, expect: &Value) -> Vec<String> {

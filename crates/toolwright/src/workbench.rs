@@ -217,7 +217,12 @@ impl Workbench {
         let engine_options = EngineOptions {
             agent: agent.name.clone(),
             max_output_tokens: chosen.max_output_tokens,
-            temperature: agent.temperature,
+            sampling: toolwright_llm::Sampling {
+                temperature: agent.temperature,
+                top_p: agent.top_p,
+                seed: agent.seed,
+                stop: agent.stop.clone(),
+            },
             effort: options.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
             price: chosen.price,
             budget: Budget {

@@ -369,3 +369,15 @@ fn a_session_can_change_its_model_at_any_step() {
     folder.tw(&["run", "-c", "-m", Wire::ALL[0].model(), "back"]).expect(1);
     assert_history_is_valid(&server.last_request());
 }
+
+#[test]
+fn a_provider_that_pauses_is_asked_to_go_on() {
+    let server = ModelServer::start([
+        Reply::default().say("Searching").finish("pause_turn").into(),
+        Answer::text(" and done."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(server.last_request().messages().len(), 2);
+}

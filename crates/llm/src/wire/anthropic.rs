@@ -281,7 +281,8 @@ impl AnthropicCodec {
         let raw = self.stop_reason.take().unwrap_or_default();
         self.closed_by = Some(raw.clone());
         let reason = match raw.as_str() {
-            "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
+            "end_turn" | "stop_sequence" => FinishReason::Stop,
+            "pause_turn" => FinishReason::Pause,
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "refusal" => FinishReason::ContentFilter,

@@ -17,6 +17,10 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
@@ -139,7 +143,9 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         max_tokens,
         stream: true,
         // The API refuses both together.
-        temperature: request.temperature.filter(|_| thinking.is_none()),
+        temperature: request.sampling.temperature.filter(|_| thinking.is_none()),
+        top_p: request.sampling.top_p.filter(|_| thinking.is_none()),
+        stop_sequences: &request.sampling.stop,
         thinking,
         system,
         tools: request.tools.iter().map(tool).collect(),

@@ -20,6 +20,12 @@ struct Body<'a> {
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<i64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,7 +127,10 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
         max_tokens: request.max_output_tokens.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: request.max_output_tokens.filter(|_| quirks.max_completion_tokens),
         reasoning_effort: request.effort.map(super::responses_encode::effort),
-        temperature: request.temperature,
+        temperature: request.sampling.temperature,
+        top_p: request.sampling.top_p,
+        seed: request.sampling.seed,
+        stop: &request.sampling.stop,
         tools: request.tools.iter().map(|function| Tool { r#type: "function", function }).collect(),
         tool_choice: forbid.then_some("none"),
         messages,

@@ -60,8 +60,18 @@ fn generation(request: &Request) -> Value {
     if let Some(limit) = request.max_output_tokens {
         config.insert("maxOutputTokens".into(), limit.into());
     }
-    if let Some(temperature) = request.temperature {
+    let sampling = &request.sampling;
+    if let Some(temperature) = sampling.temperature {
         config.insert("temperature".into(), temperature.into());
+    }
+    if let Some(top_p) = sampling.top_p {
+        config.insert("topP".into(), top_p.into());
+    }
+    if let Some(seed) = sampling.seed {
+        config.insert("seed".into(), seed.into());
+    }
+    if !sampling.stop.is_empty() {
+        config.insert("stopSequences".into(), json!(sampling.stop));
     }
     if let Some(effort) = request.effort {
         let budget = match effort {

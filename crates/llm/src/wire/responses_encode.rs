@@ -19,6 +19,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
@@ -80,7 +82,8 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         instructions: &request.system,
         include: ["reasoning.encrypted_content"],
         max_output_tokens: request.max_output_tokens,
-        temperature: request.temperature,
+        temperature: request.sampling.temperature,
+        top_p: request.sampling.top_p,
         reasoning: request.effort.map(|e| json!({ "effort": effort(e), "summary": "auto" })),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: forbid.then_some("none"),

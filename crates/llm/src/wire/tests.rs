@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Wire;
 use crate::provider::Quirks;
 use crate::{
-    Block, CallResult, Content, Event, FailureKind, Media, Origin, Request, ToolChoice,
+    Block, CallResult, Content, Event, FailureKind, Media, Origin, Request, Sampling, ToolChoice,
     ToolDefinition, Turn,
 };
 
@@ -43,7 +43,7 @@ fn request(turns: Vec<Turn>) -> Request {
         tools: vec![tool].into(),
         tool_choice: ToolChoice::Auto,
         max_output_tokens: Some(100),
-        temperature: None,
+        sampling: Sampling::default(),
         effort: None,
     }
 }
@@ -353,4 +353,32 @@ fn gemini_gets_only_the_schema_words_it_knows() {
         },
     });
     assert_eq!(super::schema::for_gemini(&schema), expected);
+}
+
+#[test]
+fn sampling_reaches_every_wire_that_has_a_place_for_it() {
+    let mut request = request(conversation());
+    request.sampling = Sampling {
+        temperature: Some(0.5),
+        top_p: Some(0.25),
+        seed: Some(7),
+        stop: vec!["END".into()],
+    };
+    let body = |wire| encoded(wire, "m", &request);
+    let anthropic = body(Wire::AnthropicMessages);
+    assert_eq!((&anthropic["temperature"], &anthropic["top_p"]), (&json!(0.5), &json!(0.25)));
+    assert_eq!(anthropic["stop_sequences"], json!(["END"]));
+    let chat = body(Wire::OpenaiChat);
+    assert_eq!((&chat["seed"], &chat["stop"]), (&json!(7), &json!(["END"])));
+    assert_eq!(body(Wire::OpenaiResponses)["top_p"], json!(0.25));
+    let gemini = &body(Wire::Gemini)["generationConfig"];
+    assert_eq!((&gemini["topP"], &gemini["seed"]), (&json!(0.25), &json!(7)));
+}
+
+#[test]
+fn openai_itself_wants_max_completion_tokens() {
+    let quirks = crate::provider("openai-chat").unwrap().quirks;
+    let bytes = Wire::OpenaiChat.encode(&origin("m"), &request(conversation()), quirks);
+    let body: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(100), &Value::Null));
 }
