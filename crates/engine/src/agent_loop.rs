@@ -15,7 +15,9 @@ use toolwright_llm::{
     Event as ModelEvent, Failure, FailureKind, Finish, FinishReason, Model, Price, Reply,
     ReplyBlock, ReplyBuilder, ReplyKind, Request, ToolChoice,
 };
-use toolwright_session::{DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, TurnStatus};
+use toolwright_session::{
+    DeltaKind, Entry, LogError, Outcome, ReplyPart, Session, StepBlock, TurnStatus,
+};
 use toolwright_tool::{CallRequest, FinalAnswer, Pipeline, Update};
 
 use crate::event::Event;
@@ -223,19 +225,18 @@ impl Turn<'_> {
         let parts = reply_parts(blocks, self.world.record.session());
         let cost = self.world.price.map(|price| price.of(&usage));
         self.spent += cost.unwrap_or(0.0);
-        let entry = Entry::Reply { parts: parts.clone(), usage, finish: finish.clone(), cost };
-        self.world.record.add(entry)?;
-        self.emit_parts(&parts).await;
+        let calls = call_requests(&parts, finish.reason == FinishReason::Length);
+        let odd = odd_ending(&parts, finish.reason);
+        self.world.record.add(Entry::Reply { parts, usage, finish: finish.clone(), cost })?;
+        self.emit_blocks().await;
         let reason = finish.reason;
-        let cut = reason == FinishReason::Length;
         self.emit(Event::StepEnded { usage, finish, cost }).await;
 
-        let calls = call_requests(&parts, cut);
         if calls.is_empty() && reason == FinishReason::Pause {
             return Ok(StepEnd::MoreToDo);
         }
         if calls.is_empty() {
-            return match odd_ending(&parts, reason) {
+            return match odd {
                 None if self.wants_final_answer() && tool_choice == ToolChoice::Auto => {
                     self.insist_on_final_answer()
                 }
@@ -260,14 +261,40 @@ impl Turn<'_> {
 
     /// Takes in one answer. Nothing if the time ran out before it was whole.
     async fn listen(&mut self, request: Request) -> Result<Option<Reply>, Over> {
-        let mut stream = self.world.model.stream(request);
         let mut builder = ReplyBuilder::default();
+        let heard = self.hear(request, &mut builder).await;
+        match heard {
+            Ok(true) => Ok(Some(builder.build())),
+            unfinished => {
+                self.keep_partial(builder);
+                unfinished.map(|_| None)
+            }
+        }
+    }
+
+    /// What was shown of an answer that never became whole.
+    fn keep_partial(&mut self, builder: ReplyBuilder) {
+        for block in builder.build().blocks {
+            let (kind, text) = match block.kind {
+                ReplyKind::Text(text) | ReplyKind::Refusal(text) => (DeltaKind::Text, text),
+                ReplyKind::Reasoning(text) => (DeltaKind::Reasoning, text),
+                ReplyKind::Call { .. } | ReplyKind::ServerTool { .. } => continue,
+            };
+            if !text.is_empty() {
+                self.world.record.fold_only(Entry::Delta { kind, text });
+            }
+        }
+    }
+
+    /// Whether the answer became whole; not, if the time ran out.
+    async fn hear(&mut self, request: Request, builder: &mut ReplyBuilder) -> Result<bool, Over> {
+        let mut stream = self.world.model.stream(request);
         let mut heard = 0;
         loop {
             let event = tokio::select! {
                 biased;
                 () = self.world.cancel.cancelled() => return Err(Over::Interrupted),
-                () = self.time_is_up.cancelled() => return Ok(None),
+                () = self.time_is_up.cancelled() => return Ok(false),
                 event = stream.next() => event,
             };
             let Some(event) = event else {
@@ -280,7 +307,7 @@ impl Turn<'_> {
             if heard > REPLY_CAP_BYTES {
                 let text = format!("the answer grew beyond {} MiB", REPLY_CAP_BYTES >> 20);
                 let failure = Failure::new(FailureKind::Protocol, text);
-                let usage = builder.build().usage;
+                let usage = builder.usage();
                 self.world.record.add(Entry::StepFailed { failure: failure.clone(), usage })?;
                 return Err(Over::Failed(failure));
             }
@@ -300,11 +327,11 @@ impl Turn<'_> {
                     self.emit(Event::Retrying { attempt, delay, cause }).await;
                 }
                 ModelEvent::Failed(failure) => {
-                    let usage = builder.build().usage;
+                    let usage = builder.usage();
                     self.world.record.add(Entry::StepFailed { failure: failure.clone(), usage })?;
                     return Err(Over::Failed(failure));
                 }
-                ModelEvent::Finish(_) => return Ok(Some(builder.build())),
+                ModelEvent::Finish(_) => return Ok(true),
                 ModelEvent::CallArguments { .. }
                 | ModelEvent::CallReplace { .. }
                 | ModelEvent::ServerTool { .. }
@@ -316,7 +343,9 @@ impl Turn<'_> {
     }
 
     async fn delta(&mut self, kind: DeltaKind, text: String) -> Result<(), Over> {
-        self.world.record.add(Entry::Delta { kind, text: text.clone() })?;
+        let entry = Entry::Delta { kind, text };
+        self.world.record.log_only(&entry)?;
+        let Entry::Delta { text, .. } = entry else { return Ok(()) };
         self.emit(match kind {
             DeltaKind::Text => Event::Text { delta: text },
             DeltaKind::Reasoning => Event::Reasoning { delta: text },
@@ -425,17 +454,18 @@ impl Turn<'_> {
         self.emit(Event::CallSettled { position, call: id, arguments, outcome }).await;
     }
 
-    async fn emit_parts(&self, parts: &[ReplyPart]) {
-        for part in parts {
-            match part {
-                ReplyPart::Text { text, .. } => {
-                    self.emit(Event::TextDone { text: text.clone() }).await;
+    /// The texts of the newest answer, whole, from where they are kept.
+    async fn emit_blocks(&self) {
+        let blocks = self.world.record.session().last_step().map_or(0, |step| step.blocks.len());
+        for at in 0..blocks {
+            let event = match self.world.record.session().last_step().map(|s| &s.blocks[at]) {
+                Some(StepBlock::Text { text, .. }) => Event::TextDone { text: text.clone() },
+                Some(StepBlock::Reasoning { text, .. }) if !text.is_empty() => {
+                    Event::ReasoningDone { text: text.clone() }
                 }
-                ReplyPart::Reasoning { text, .. } if !text.is_empty() => {
-                    self.emit(Event::ReasoningDone { text: text.clone() }).await;
-                }
-                _ => {}
-            }
+                _ => continue,
+            };
+            self.emit(event).await;
         }
     }
 

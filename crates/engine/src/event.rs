@@ -1,5 +1,6 @@
 //! What faces are told, and what they may answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_llm::{Failure, Finish, Usage};
@@ -77,7 +78,7 @@ pub struct TurnEnd {
     pub problem: Option<String>,
     pub advice: Option<&'static str>,
     /// The last text of the model.
-    pub answer: String,
+    pub answer: Arc<str>,
     pub usage: Usage,
     /// US dollars, where the price of every step was known.
     pub cost: Option<f64>,

@@ -68,6 +68,16 @@ impl Record {
         Ok(())
     }
 
+    /// Only in the file: the whole answer will say it again. If it never comes, [`Self::fold_only`]
+    /// brings memory to where a load would be.
+    pub(crate) fn log_only(&mut self, entry: &Entry) -> Result<(), LogError> {
+        self.journal.append(entry)
+    }
+
+    pub(crate) fn fold_only(&mut self, entry: Entry) {
+        self.session.apply(entry);
+    }
+
     pub(crate) fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
         self.journal.sync()
     }

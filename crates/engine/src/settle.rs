@@ -1,5 +1,7 @@
 //! What a turn came to, read off its record.
 
+use std::sync::Arc;
+
 use toolwright_llm::Usage;
 use toolwright_session::{Ending, Session, StepBlock, TurnStatus};
 use toolwright_tool::FinalAnswer;
@@ -54,15 +56,20 @@ fn gave_up_after_denial(session: &Session, denials: &[Denial]) -> bool {
     unasked || last.is_some_and(|s| s.calls().filter_map(|c| c.outcome()).any(was_denied))
 }
 
-fn answer(session: &Session) -> String {
-    let Some(step) = session.last_step() else { return String::new() };
+fn answer(session: &Session) -> Arc<str> {
+    let Some(step) = session.last_step() else { return "".into() };
     let outcomes = step.calls().filter_map(|call| call.outcome());
     if let Some(answer) = outcomes.into_iter().find_map(|o| FinalAnswer::captured(&o.details)) {
-        return answer.to_string();
+        return answer.to_string().into();
     }
     let texts = step.blocks.iter().filter_map(|block| match block {
         StepBlock::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    texts.collect::<Vec<_>>().join("\n")
+    let texts: Vec<&str> = texts.collect();
+    match texts.as_slice() {
+        // The usual case, and the one that may be large: one copy.
+        [only] => Arc::from(*only),
+        several => several.join("\n").into(),
+    }
 }

@@ -114,6 +114,10 @@ impl ReplyBuilder {
         }
     }
 
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
     /// The answer. Calls whose block never ended are left out: they must not run.
     pub fn build(self) -> Reply {
         let whole = |b: &Building| b.ended || !matches!(b.block.kind, ReplyKind::Call { .. });

@@ -52,9 +52,7 @@ impl SseReader {
             } else {
                 let mut line = std::mem::take(&mut self.line);
                 line.extend_from_slice(&rest[..end]);
-                self.take_line(&line, on_event);
-                line.clear();
-                self.line = line;
+                self.take_owned_line(line, on_event);
             }
             rest = &rest[end + 1..];
             self.check_size()?;
@@ -77,6 +75,24 @@ impl SseReader {
         } else {
             Ok(())
         }
+    }
+
+    /// A line that came in several pieces. A large one (a whole answer in one event) becomes the data
+    /// as it is instead of being copied.
+    fn take_owned_line(&mut self, mut line: Vec<u8>, on_event: &mut dyn FnMut(SseEvent<'_>)) {
+        const LARGE_BYTES: usize = 64 << 10;
+        if line.len() > LARGE_BYTES && self.started && !self.has_data && line.starts_with(b"data:")
+        {
+            let prefix = if line.get(5) == Some(&b' ') { 6 } else { 5 };
+            line.drain(..prefix);
+            self.data = line;
+            self.has_data = true;
+            return;
+        }
+        self.take_line(&line, on_event);
+        line.clear();
+        line.shrink_to(LARGE_BYTES);
+        self.line = line;
     }
 
     fn take_line(&mut self, line: &[u8], on_event: &mut dyn FnMut(SseEvent<'_>)) {

@@ -65,7 +65,58 @@ pub struct Log {
     length: u64,
     last_id: Option<String>,
     ids: ulid::Generator,
-    line: Vec<u8>,
+}
+
+/// Writes one line with its checksum. A short one goes out in one piece; a long one (an answer of
+/// megabytes) as it is made, so that it is never in memory twice.
+struct LineWriter<'a> {
+    file: &'a File,
+    buffer: Vec<u8>,
+    sum: crc32fast::Hasher,
+    written: u64,
+}
+
+impl<'a> LineWriter<'a> {
+    const FLUSH_BYTES: usize = 64 << 10;
+
+    fn new(file: &'a File) -> Self {
+        Self { file, buffer: Vec::with_capacity(512), sum: crc32fast::Hasher::new(), written: 0 }
+    }
+
+    /// Everything but the last `keep` bytes.
+    fn send(&mut self, keep: usize) -> io::Result<()> {
+        let ready = self.buffer.len().saturating_sub(keep);
+        self.sum.update(&self.buffer[..ready]);
+        self.file.write_all(&self.buffer[..ready])?;
+        self.written += ready as u64;
+        self.buffer.drain(..ready);
+        Ok(())
+    }
+
+    /// Takes the bracket that closes the object off, puts the checksum in and closes it again.
+    fn close(mut self) -> io::Result<u64> {
+        self.buffer.pop();
+        self.sum.update(&self.buffer);
+        let sum = self.sum.clone().finalize();
+        self.buffer.extend_from_slice(format!("{CHECKSUM_KEY}{sum:08x}\"}}\n").as_bytes());
+        self.file.write_all(&self.buffer)?;
+        Ok(self.written + self.buffer.len() as u64)
+    }
+}
+
+impl Write for LineWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() > Self::FLUSH_BYTES {
+            // The last byte may be the bracket that `close` has to take off.
+            self.send(1)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[derive(Serialize)]
@@ -127,7 +178,7 @@ impl Log {
 
     fn over(file: File, path: &Path, length: u64) -> Self {
         let ids = ulid::Generator::new();
-        Self { file, path: path.to_owned(), length, last_id: None, ids, line: Vec::new() }
+        Self { file, path: path.to_owned(), length, last_id: None, ids }
     }
 
     pub fn path(&self) -> &Path {
@@ -142,25 +193,20 @@ impl Log {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
         let line = LineOut { v: FORMAT, id: &id, parent: self.last_id.as_deref(), time, entry };
-        self.line.clear();
-        let written = serde_json::to_writer(&mut self.line, &line).map_err(io::Error::from);
-        let result = written.and_then(|()| {
-            // Reopen the object to close it with the checksum.
-            self.line.pop();
-            let sum = crc32fast::hash(&self.line);
-            self.line.extend_from_slice(format!("{CHECKSUM_KEY}{sum:08x}\"}}\n").as_bytes());
-            self.file.write_all(&self.line)
-        });
-        if let Err(source) = result {
-            // A half-written line must not stand in front of the next one. If even this fails, the
-            // next open cuts it off.
-            self.file.set_len(self.length).ok();
-            return Err(LogError::Write { path: self.path.clone(), source });
-        }
-        self.length += self.line.len() as u64;
+        let mut writer = LineWriter::new(&self.file);
+        let written = serde_json::to_writer(&mut writer, &line).map_err(io::Error::from);
+        let result = written.and_then(|()| writer.close());
+        let length = match result {
+            Ok(length) => length,
+            Err(source) => {
+                // A half-written line must not stand in front of the next one. If even this fails, the
+                // next open cuts it off.
+                self.file.set_len(self.length).ok();
+                return Err(LogError::Write { path: self.path.clone(), source });
+            }
+        };
+        self.length += length;
         self.last_id = Some(id);
-        // A large tool result must not keep its memory for the rest of the session.
-        self.line.shrink_to(64 << 10);
         Ok(())
     }
 

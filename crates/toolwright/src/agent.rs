@@ -149,8 +149,11 @@ impl Agent {
         };
         let (end, ()) = tokio::join!(turn, drain);
         match end.status {
-            TurnStatus::Done => Ok(end.answer),
-            status => Err(AskError::Turn { status, problem: end.problem.unwrap_or(end.answer) }),
+            TurnStatus::Done => Ok(end.answer.to_string()),
+            status => Err(AskError::Turn {
+                status,
+                problem: end.problem.unwrap_or_else(|| end.answer.to_string()),
+            }),
         }
     }
 

@@ -144,7 +144,7 @@ impl JsonFace {
         self.line(
             "result",
             json!({
-                "status": end.status, "text": end.answer, "problem": end.problem, "steps": end.steps,
+                "status": end.status, "text": end.answer.as_ref(), "problem": end.problem, "steps": end.steps,
                 "tokens": tokens(&end.usage), "cost": end.cost, "denials": denials,
             }),
         )

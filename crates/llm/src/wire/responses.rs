@@ -1,7 +1,10 @@
 //! OpenAI Responses, reading. Items are told apart by `output_index`; one provider changes their
 //! ids in every event, and others leave the index out.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Codec, Str, broke_off, optional_text, text_of, unreadable};
@@ -16,6 +19,47 @@ pub(super) struct ResponsesCodec {
     finish: Option<String>,
     any_call: bool,
     error: Option<Value>,
+}
+
+/// Events that say the whole text once more; the finished item is the one that counts.
+fn repeats_what_was_streamed(data: &str) -> bool {
+    const REPEATS: &[&str] = &[
+        "{\"type\":\"response.output_text.done\"",
+        "{\"type\":\"response.content_part.done\"",
+        "{\"type\":\"response.reasoning_text.done\"",
+        "{\"type\":\"response.reasoning_summary_text.done\"",
+        "{\"type\":\"response.reasoning_summary_part.done\"",
+    ];
+    REPEATS.iter().any(|start| data.starts_with(start))
+}
+
+/// From here on it is worth not to read what is known.
+const LARGE_BYTES: usize = 64 << 10;
+
+#[derive(Deserialize)]
+struct EndFrame<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Str<'a>,
+    #[serde(borrow)]
+    response: BTreeMap<&'a str, &'a RawValue>,
+}
+
+/// The frame of a finished item without its content.
+#[derive(Deserialize)]
+struct DoneFrame<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Str<'a>,
+    output_index: Option<u64>,
+    #[serde(borrow)]
+    item: DoneItem<'a>,
+}
+
+#[derive(Deserialize)]
+struct DoneItem<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Str<'a>,
+    #[serde(borrow)]
+    id: Option<Str<'a>>,
 }
 
 /// The events that make up most of a stream, read without copying.
@@ -74,6 +118,12 @@ impl Codec for ResponsesCodec {
             && let Some(kind) = delta.part_kind()
         {
             return self.say(kind, &delta, out);
+        }
+        if let Some(response) = self.large_ending(event.data) {
+            return self.close(&response, out);
+        }
+        if repeats_what_was_streamed(event.data) || self.ends_streamed_message(event.data, out) {
+            return;
         }
         let frame: Value = match serde_json::from_str(event.data) {
             Ok(frame) => frame,
@@ -147,6 +197,42 @@ impl ResponsesCodec {
         {
             let (id, model) = (optional_text(response, "id"), optional_text(response, "model"));
             out.push(Event::Started { id, model });
+        }
+    }
+
+    /// A closing event that repeats a large answer, without the answer, if all of it is known.
+    fn large_ending(&self, data: &str) -> Option<Value> {
+        let known = !self.items.is_empty() && self.items.iter().all(|item| item.done);
+        if data.len() < LARGE_BYTES || !known {
+            return None;
+        }
+        let mut frame: EndFrame<'_> = serde_json::from_str(data).ok()?;
+        if !matches!(&*frame.kind, "response.completed" | "response.incomplete") {
+            return None;
+        }
+        frame.response.remove("output");
+        let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+        let fields = frame.response.into_iter().map(|(key, raw)| (key.to_owned(), read(raw)));
+        Some(Value::Object(fields.collect()))
+    }
+
+    /// Closes a message whose text has been streamed, without reading the text again. Some answers
+    /// have megabytes.
+    fn ends_streamed_message(&mut self, data: &str, out: &mut Vec<Event>) -> bool {
+        if data.len() < LARGE_BYTES {
+            return false;
+        }
+        let Ok(frame) = serde_json::from_str::<DoneFrame<'_>>(data) else { return false };
+        let id = frame.item.id.as_deref().unwrap_or_default();
+        let is_message =
+            &*frame.kind == "response.output_item.done" && &*frame.item.kind == "message";
+        match self.find(frame.output_index, id) {
+            Some(at) if is_message && !self.items[at].parts.is_empty() => {
+                self.items[at].done = true;
+                self.end_parts(at, (!id.is_empty()).then(|| json!({ "id": id })), out);
+                true
+            }
+            _ => false,
         }
     }
 
