@@ -10,14 +10,15 @@ use super::{Codec, Str, broke_off, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
 
+/// `C` holds the choices: nearly always one, which needs no list.
 #[derive(Deserialize)]
-struct Chunk<'a> {
+#[serde(bound(deserialize = "'de: 'a, C: Deserialize<'de>"))]
+struct Chunk<'a, C> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
     #[serde(borrow)]
     model: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
+    choices: Option<C>,
     usage: Option<Value>,
     /// Groq's place for the usage.
     x_groq: Option<Value>,
@@ -159,7 +160,10 @@ impl Codec for ChatCodec {
         if event.data.trim() == "[DONE]" {
             return self.close(out);
         }
-        match serde_json::from_str::<Chunk<'_>>(event.data) {
+        if let Ok(chunk) = serde_json::from_str::<Chunk<'_, [Choice<'_>; 1]>>(event.data) {
+            return self.chunk(chunk, out);
+        }
+        match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(event.data) {
             Ok(chunk) => self.chunk(chunk, out),
             Err(error) => out.push(unreadable(event.data, &error)),
         }
@@ -167,7 +171,7 @@ impl Codec for ChatCodec {
 
     fn body(&mut self, body: Value, out: &mut Vec<Event>) {
         let text = body.to_string();
-        match serde_json::from_str::<Chunk<'_>>(&text) {
+        match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(&text) {
             Ok(mut chunk) => {
                 // An answer that came whole has a text, be it empty.
                 if chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty()) {
@@ -199,7 +203,10 @@ impl Codec for ChatCodec {
 }
 
 impl ChatCodec {
-    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Event>) {
+    fn chunk<'a, C>(&mut self, chunk: Chunk<'a, C>, out: &mut Vec<Event>)
+    where
+        C: IntoIterator<Item = Choice<'a>>,
+    {
         if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
             if let Some(usage) = chunk.usage.filter(Value::is_object) {
                 out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
@@ -211,7 +218,7 @@ impl ChatCodec {
         self.note_maker(chunk.id, chunk.model, out);
         // Only the first choice is ours: we never ask for more.
         let ours = |c: &Choice<'_>| c.index.unwrap_or(0) == 0;
-        for choice in chunk.choices.unwrap_or_default().into_iter().filter(ours) {
+        for choice in chunk.choices.into_iter().flatten().filter(ours) {
             if let Some(delta) = choice.delta {
                 self.delta(delta, out);
             }

@@ -382,3 +382,39 @@ fn openai_itself_wants_max_completion_tokens() {
     let body: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(100), &Value::Null));
 }
+
+#[test]
+fn images_in_results_are_pinned_on_every_wire() {
+    let image = Media { mime: "image/png".into(), base64: "QUJD".into(), name: None };
+    let mut block = call("c1", "shown", false);
+    if let Block::Call { result, .. } = &mut block {
+        result.content.push(Content::Media(image));
+    }
+    let turns = vec![Turn::Assistant { origin: origin("m"), blocks: vec![block] }];
+    let request = request(turns);
+    let anthropic = encoded(Wire::AnthropicMessages, "m", &request);
+    assert_eq!(
+        anthropic["messages"][1]["content"][0]["content"],
+        json!([{"type": "text", "text": "shown"},
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}])
+    );
+    let chat = encoded(Wire::OpenaiChat, "m", &request);
+    assert_eq!(chat["messages"][2], json!({"role": "tool", "tool_call_id": "c1", "content": "shown"}));
+    assert_eq!(
+        chat["messages"][3],
+        json!({"role": "user", "content": [{"type": "text", "text": "Attached media from tool result:"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]})
+    );
+    let responses = encoded(Wire::OpenaiResponses, "m", &request);
+    assert_eq!(
+        responses["input"][1]["output"],
+        json!([{"type": "input_text", "text": "shown"},
+            {"type": "input_image", "image_url": "data:image/png;base64,QUJD"}])
+    );
+    let gemini = encoded(Wire::Gemini, "m", &request);
+    assert_eq!(
+        gemini["contents"][1]["parts"],
+        json!([{"functionResponse": {"name": "read", "response": {"output": "shown"}}},
+            {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}])
+    );
+}
