@@ -547,12 +547,20 @@ fn reply_parts(blocks: Vec<ReplyBlock>, session: &Session) -> Vec<ReplyPart> {
     blocks.into_iter().filter_map(part).collect()
 }
 
+/// What any event costs, so that endless small ones come to an end too.
+const EVENT_BYTES: usize = 64;
+
 fn size_of_delta(event: &ModelEvent) -> usize {
     match event {
         ModelEvent::Text { delta, .. }
         | ModelEvent::Reasoning { delta, .. }
-        | ModelEvent::CallArguments { delta, .. } => delta.len(),
-        _ => 0,
+        | ModelEvent::Refusal { delta, .. }
+        | ModelEvent::CallArguments { delta, .. } => delta.len() + EVENT_BYTES,
+        ModelEvent::CallReplace { arguments, .. } => {
+            arguments.as_ref().map_or(0, String::len) + EVENT_BYTES
+        }
+        ModelEvent::ServerTool { opaque, .. } => opaque.to_string().len() + EVENT_BYTES,
+        _ => EVENT_BYTES,
     }
 }
 

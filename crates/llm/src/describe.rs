@@ -16,8 +16,8 @@ pub fn describe(wire: Wire, status: u16, body: &[u8], size: usize) -> Value {
     for piece in body.chunks(size.max(1)) {
         events.extend(decoder.push(piece));
     }
-    let stream = decoder.payloads() > 0;
     events.extend(decoder.finish());
+    let stream = !decoder.is_whole();
 
     let mut seen = Seen::default();
     let mut builder = ReplyBuilder::default();
@@ -196,9 +196,9 @@ fn signatures(opaque: &Value) -> Vec<String> {
     let plain = ["/signature", "/thoughtSignature", "/item/encrypted_content"];
     let direct = plain.iter().filter_map(|path| opaque.pointer(path)?.as_str());
     let details = opaque.get("reasoning_details").and_then(Value::as_array);
-    let detailed = details
-        .into_iter()
-        .flatten()
-        .filter_map(|detail| detail.get("signature").or_else(|| detail.get("data"))?.as_str());
+    let detailed = details.into_iter().flatten().filter_map(|detail| {
+        let text = |key: &str| detail.get(key).and_then(Value::as_str);
+        text("signature").or_else(|| text("data"))
+    });
     direct.chain(detailed).map(str::to_owned).collect()
 }

@@ -30,7 +30,7 @@ pub enum Event {
         block: u32,
         id: String,
         name: Option<String>,
-        arguments: String,
+        arguments: Option<String>,
     },
     /// The provider's words for not answering.
     Refusal {

@@ -88,7 +88,8 @@ impl Failure {
         let kind = match status {
             401 | 403 => FailureKind::Auth,
             429 => FailureKind::RateLimit,
-            _ if mentions_overflow(&words) => FailureKind::ContextOverflow,
+            // Behind a router the words stand deeper in the body.
+            _ if mentions_overflow(body) => FailureKind::ContextOverflow,
             // Some say it with 400.
             400 if words.to_lowercase().contains("api key") => FailureKind::Auth,
             404 | 405 => FailureKind::NotFound,
@@ -116,8 +117,16 @@ impl Failure {
             _ if !text("message").is_empty() => excerpt(text("message")),
             other => excerpt(&other.to_string()),
         };
-        let kind = match (text("type"), status) {
-            _ if mentions_overflow(&message) => FailureKind::ContextOverflow,
+        let word = if text("type").is_empty() || text("type") == "error" {
+            text("code")
+        } else {
+            text("type")
+        };
+        let kind = match (word, status) {
+            _ if mentions_overflow(&error.to_string()) => FailureKind::ContextOverflow,
+            ("insufficient_quota" | "invalid_prompt" | "invalid_request", _) => {
+                FailureKind::InvalidRequest
+            }
             ("overloaded_error", _) => FailureKind::Overloaded,
             ("rate_limit_error" | "rate_limit_exceeded", _) | (_, Some(429)) => {
                 FailureKind::RateLimit
@@ -166,6 +175,16 @@ const OVERFLOW_PHRASES: &[&str] = &[
     "request_too_large",
     "too large for model",
     "longer than the model's context length",
+    "exceeded model token limit",
+    "greater than the context length",
+    "request entity too large",
+    "token limit exceeded",
+    "context length is only",
+    "tokens in request more than max tokens allowed",
+    "but the configured context size is",
+    "range of input length should be",
+    "exceeds max length",
+    "longer than the maximum model length",
 ];
 
 fn mentions_overflow(words: &str) -> bool {

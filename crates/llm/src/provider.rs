@@ -30,6 +30,12 @@ pub struct Quirks {
     pub chat_fallback: bool,
     /// The key goes into an `api-key` header.
     pub api_key_header: bool,
+    /// Wants the reasoning of a step with calls back, as `reasoning_content`.
+    pub reasoning_content: bool,
+    /// Call ids have exactly nine letters or digits, and a user may not speak right after a tool.
+    pub mistral_order: bool,
+    /// The model does not reason: asking for its reasoning is refused.
+    pub no_reasoning: bool,
     /// Models behind it write their thinking into the text, in `<think>` marks.
     pub inline_think: bool,
 }
@@ -38,8 +44,16 @@ const NO_QUIRKS: Quirks = Quirks {
     max_completion_tokens: false,
     chat_fallback: false,
     api_key_header: false,
+    reasoning_content: false,
+    mistral_order: false,
+    no_reasoning: false,
     inline_think: false,
 };
+
+/// Rows of the common kind whose models think between their calls.
+const fn thinking(row: Provider) -> Provider {
+    Provider { quirks: Quirks { reasoning_content: true, ..NO_QUIRKS }, ..row }
+}
 
 const fn cloud(
     id: &'static str,
@@ -140,20 +154,23 @@ pub const PROVIDERS: &[Provider] = &[
     },
     cloud("groq", "Groq", "https://api.groq.com/openai/v1", &["GROQ_API_KEY"], "GROQ_BASE_URL"),
     cloud("xai", "xAI", "https://api.x.ai/v1", &["XAI_API_KEY"], "XAI_BASE_URL"),
-    cloud(
+    thinking(cloud(
         "deepseek",
         "DeepSeek",
         "https://api.deepseek.com/v1",
         &["DEEPSEEK_API_KEY"],
         "DEEPSEEK_BASE_URL",
-    ),
-    cloud(
-        "mistral",
-        "Mistral",
-        "https://api.mistral.ai/v1",
-        &["MISTRAL_API_KEY"],
-        "MISTRAL_BASE_URL",
-    ),
+    )),
+    Provider {
+        quirks: Quirks { mistral_order: true, ..NO_QUIRKS },
+        ..cloud(
+            "mistral",
+            "Mistral",
+            "https://api.mistral.ai/v1",
+            &["MISTRAL_API_KEY"],
+            "MISTRAL_BASE_URL",
+        )
+    },
     cloud(
         "togetherai",
         "Together",
@@ -175,14 +192,20 @@ pub const PROVIDERS: &[Provider] = &[
         &["CEREBRAS_API_KEY"],
         "CEREBRAS_BASE_URL",
     ),
-    cloud(
+    thinking(cloud(
         "moonshotai",
         "Moonshot",
         "https://api.moonshot.ai/v1",
         &["MOONSHOT_API_KEY"],
         "MOONSHOT_BASE_URL",
-    ),
-    cloud("zai", "Z.ai", "https://api.z.ai/api/paas/v4", &["ZHIPU_API_KEY"], "ZHIPU_BASE_URL"),
+    )),
+    thinking(cloud(
+        "zai",
+        "Z.ai",
+        "https://api.z.ai/api/paas/v4",
+        &["ZHIPU_API_KEY"],
+        "ZHIPU_BASE_URL",
+    )),
     cloud(
         "minimax",
         "MiniMax",
@@ -282,13 +305,23 @@ pub struct Endpoint {
     pub quirks: Quirks,
 }
 
+impl Endpoint {
+    /// A text of the server's without our secrets in it.
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let secrets = self.key.iter().chain(self.headers.iter().map(|(_, value)| value));
+        // Very short values would mask innocent words.
+        secrets
+            .filter(|secret| secret.len() >= 8)
+            .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+    }
+}
+
 /// Written by hand so that no log line can hold the key.
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
             .field("provider", &self.provider)
             .field("wire", &self.wire)
-            .field("base_url", &self.base_url)
             .field("key", &self.key.as_ref().map(|_| "***"))
             .finish_non_exhaustive()
     }

@@ -91,7 +91,9 @@ impl ReplyBuilder {
                     found.map(|b| &mut b.block.kind)
                 {
                     id.clone_from(new_id);
-                    arguments.clone_from(whole);
+                    if let Some(whole) = whole {
+                        arguments.clone_from(whole);
+                    }
                     if let Some(new_name) = new_name {
                         name.clone_from(new_name);
                     }

@@ -99,6 +99,7 @@ impl HttpModel {
     /// What is known of the model: requests are made to fit it. Has no effect once it is in use.
     pub fn with_facts(mut self, facts: ModelFacts) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.endpoint.quirks.no_reasoning |= facts.reasoning == Some(false);
             shared.facts = facts;
         }
         self
@@ -120,6 +121,11 @@ impl Shared {
 
     fn url(&self) -> String {
         self.wire().url(&self.endpoint.base_url, &self.origin.model)
+    }
+
+    /// Without what may be secret in it.
+    fn shown_url(&self) -> String {
+        without_userinfo(&self.url())
     }
 
     /// Whether to go on with Chat Completions: the address answers, but has no such route.
@@ -208,12 +214,15 @@ impl Exchange {
         let deadline = Instant::now() + shared.deadlines.first_event;
         let url = shared.url();
         let headers = headers(&shared.endpoint)?;
-        let mut trace = shared.trace.as_ref().map(|t| t.begin(&url, &headers, &self.body));
+        let mut trace =
+            shared.trace.as_ref().map(|t| t.begin(&shared.shown_url(), &headers, &self.body));
         let request = client.post(&url).headers(headers).body(self.body.clone());
         let response = match tokio::time::timeout_at(deadline, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unreachable_server(&url, &error)),
-            Err(_) => return Err(too_slow("answer", &url, shared.deadlines.first_event)),
+            Ok(Err(error)) => return Err(unreachable_server(&shared.shown_url(), &error)),
+            Err(_) => {
+                return Err(too_slow("answer", &shared.shown_url(), shared.deadlines.first_event));
+            }
         };
         if response.status().is_success() {
             let decoder = shared.wire().decoder();
@@ -223,7 +232,8 @@ impl Exchange {
         let status = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         let body = tokio::time::timeout_at(deadline, read_error_body(response)).await;
-        let body = body.unwrap_or_default();
+        // Some servers repeat the key that they refuse.
+        let body = shared.endpoint.masked(&body.unwrap_or_default());
         if let Some(trace) = &mut trace {
             trace.push(body.as_bytes());
         }
@@ -246,11 +256,11 @@ impl Exchange {
                 reading.decoder.break_off(Failure::new(FailureKind::Truncated, cause))
             }
             Err(_) if reading.answered => {
-                let cause = too_slow("go on", &self.shared.url(), deadlines.between_events);
+                let cause = too_slow("go on", &self.shared.shown_url(), deadlines.between_events);
                 reading.decoder.break_off(cause)
             }
             Err(_) => {
-                let cause = too_slow("answer", &self.shared.url(), deadlines.first_event);
+                let cause = too_slow("answer", &self.shared.shown_url(), deadlines.first_event);
                 reading.decoder.break_off(cause)
             }
         };
@@ -384,13 +394,36 @@ async fn read_error_body(mut response: reqwest::Response) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
+/// In milliseconds, in seconds, or as a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let word = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let text = |name: &str| word(name)?.parse::<f64>().ok();
+    if let Some(date) = word("retry-after").filter(|w| w.ends_with("GMT")) {
+        return until_http_date(date);
+    }
     let seconds = match text("retry-after-ms") {
         Some(milliseconds) => milliseconds / 1000.0,
         None => text("retry-after")?,
     };
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers may send. A date that has passed means
+/// now.
+fn until_http_date(date: &str) -> Option<Duration> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let mut words = date.split([' ', ':']).filter(|w| !w.is_empty()).skip(1);
+    let day: i64 = words.next()?.parse().ok()?;
+    let month = MONTHS.find(words.next()?)? as i64 / 3 + 1;
+    let year: i64 = words.next()?.parse().ok().filter(|y| (1970..10_000).contains(y))?;
+    let mut number = || words.next()?.parse::<i64>().ok();
+    let (hour, minute, second) = (number()?, number()?, number()?);
+    // Days since 1970 of the civil calendar, with the year starting in March.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1 - 719_468;
+    let then = days * 86_400 + hour * 3600 + minute * 60 + second;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?.as_secs();
+    Some(Duration::from_secs(u64::try_from(then).ok()?.saturating_sub(now)))
 }
 
 /// Doubles with each try; the jitter keeps many clients from coming back together.
@@ -400,6 +433,15 @@ fn backoff(base: Duration, attempt: u32) -> Duration {
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |d| d.subsec_nanos());
     full.mul_f64(0.75 + 0.5 * f64::from(nanos % 1000) / 1000.0)
+}
+
+/// A user's name and password before the host, and a query, are nobody's business.
+fn without_userinfo(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let path = path.split('?').next().unwrap_or_default();
+    format!("{scheme}://{host}/{path}")
 }
 
 fn unreachable_server(url: &str, error: &reqwest::Error) -> Failure {
@@ -423,4 +465,20 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_and_addresses() {
+        assert_eq!(until_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        let far = until_http_date("Fri, 01 Jan 2100 00:00:00 GMT").unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        assert!((far + now).as_secs().abs_diff(4_102_444_800) <= 1);
+        assert_eq!(until_http_date("nonsense GMT"), None);
+        assert_eq!(without_userinfo("https://u:secret@h:1/v1/x?key=y"), "https://h:1/v1/x");
+        assert_eq!(without_userinfo("nonsense/v1"), "nonsense/v1");
+    }
 }

@@ -253,3 +253,16 @@ fn a_reader_that_goes_away_ends_the_run() {
     assert!(matches!(code, Some(1 | 130)), "{code:?}");
     assert!(!folder.work().join("too-far").exists());
 }
+
+#[test]
+fn a_key_that_the_server_repeats_is_not_shown() {
+    let body = r#"{"error":{"message":"Received=test-key, expected to start with sk-"}}"#;
+    let (_server, folder) = with_answer(Answer::status(401, body));
+    let run = folder.tw(RUN).expect(1);
+    assert!(
+        run.stderr.contains("Received=***") && !run.stderr.contains("test-key"),
+        "{}",
+        run.stderr
+    );
+    assert!(!folder.session_text().contains("test-key"));
+}

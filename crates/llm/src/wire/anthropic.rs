@@ -21,6 +21,9 @@ struct Frame<'a> {
     message: Option<Value>,
     usage: Option<Value>,
     error: Option<Value>,
+    /// Of an error that has no object of its own.
+    #[serde(rename = "detail", borrow)]
+    text: Option<Str<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -80,38 +83,23 @@ impl Codec for AnthropicCodec {
             // An event of a kind that we do not know may look any way it likes.
             Err(error) => match serde_json::from_str::<Value>(event.data) {
                 Ok(value) if !is_known(&value, event.name) => return,
-                _ => return out.push(unreadable(event.data, &error)),
+                Ok(value) => {
+                    let text = mend(value).to_string();
+                    return match serde_json::from_str::<Frame<'_>>(&text) {
+                        Ok(frame) => self.frame(frame, event.name, out),
+                        Err(_) => out.push(unreadable(event.data, &error)),
+                    };
+                }
+                Err(_) => return out.push(unreadable(event.data, &error)),
             },
         };
-        // Some compatible servers leave `type` out of the data and only name the event.
-        let kind = if frame.kind.is_empty() { event.name } else { frame.kind.as_ref() };
-        match kind {
-            "message_start" => self.message_start(frame.message.as_ref(), out),
-            "content_block_start" => self.block_start(frame.index, frame.content_block, out),
-            "content_block_delta" => {
-                if let Some(delta) = &frame.delta {
-                    self.block_delta(frame.index, delta, out);
-                }
-            }
-            "content_block_stop" => self.block_stop(frame.index, out),
-            "message_delta" => {
-                if let Some(reason) = frame.delta.and_then(|d| d.stop_reason) {
-                    self.stop_reason = Some(reason.0.into_owned());
-                }
-                self.take_usage(frame.usage.as_ref(), out);
-            }
-            "message_stop" => self.close(out),
-            "error" => {
-                let error = frame.error.unwrap_or(Value::Null);
-                out.push(Event::Failed(Failure::from_error_object(&error)));
-            }
-            // `ping` and whatever is invented later.
-            _ => {}
-        }
+        self.frame(frame, event.name, out);
     }
 
     fn body(&mut self, body: Value, out: &mut Vec<Event>) {
-        if let Some(error) = body.get("error").filter(|_| text_of(&body, "type") == "error") {
+        let error = body.get("error").filter(|e| !e.is_null());
+        if error.is_some() || body.get("content").is_none() {
+            let error = error.unwrap_or(&body);
             return out.push(Event::Failed(Failure::from_error_object(error)));
         }
         self.message_start(Some(&body), out);
@@ -129,6 +117,35 @@ impl Codec for AnthropicCodec {
 }
 
 impl AnthropicCodec {
+    fn frame(&mut self, frame: Frame<'_>, name: &str, out: &mut Vec<Event>) {
+        // Some compatible servers leave `type` out of the data and only name the event.
+        let kind = if frame.kind.is_empty() { name } else { frame.kind.as_ref() };
+        match kind {
+            "message_start" => self.message_start(frame.message.as_ref(), out),
+            "content_block_start" => self.block_start(frame.index, frame.content_block, out),
+            "content_block_delta" => {
+                if let Some(delta) = &frame.delta {
+                    self.block_delta(frame.index, delta, out);
+                }
+            }
+            "content_block_stop" => self.block_stop(frame.index, out),
+            "message_delta" => {
+                if let Some(reason) = frame.delta.and_then(|d| d.stop_reason) {
+                    self.stop_reason = Some(reason.0.into_owned());
+                }
+                self.take_usage(frame.usage.as_ref(), out);
+            }
+            "message_stop" => self.close(out),
+            "error" | "" if frame.error.is_some() || kind == "error" => {
+                let error =
+                    frame.error.unwrap_or_else(|| json!({ "message": frame.text.as_deref() }));
+                out.push(Event::Failed(Failure::from_error_object(&error)));
+            }
+            // `ping` and whatever is invented later.
+            _ => {}
+        }
+    }
+
     fn message_start(&mut self, message: Option<&Value>, out: &mut Vec<Event>) {
         let Some(message) = message else { return };
         let id = message.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -290,6 +307,27 @@ impl AnthropicCodec {
         };
         out.push(Event::Finish(Finish { reason, raw }));
     }
+}
+
+/// The same frame with what has an odd type left out.
+fn mend(mut frame: Value) -> Value {
+    if let Some(object) = frame.as_object_mut() {
+        if !object.get("index").is_some_and(Value::is_u64) {
+            object.shift_remove("index");
+        }
+        if !object.get("delta").is_some_and(Value::is_object) {
+            object.shift_remove("delta");
+        }
+        for key in ["type", "detail"] {
+            if !object.get(key).is_some_and(Value::is_string) {
+                object.shift_remove(key);
+            }
+        }
+        if let Some(delta) = object.get_mut("delta").and_then(Value::as_object_mut) {
+            delta.retain(|key, value| value.is_string() || key == "citation");
+        }
+    }
+    frame
 }
 
 fn is_known(frame: &Value, name: &str) -> bool {

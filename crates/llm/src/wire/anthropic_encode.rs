@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::call_id;
 use crate::{
     Block, CallResult, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
 };
@@ -22,6 +23,8 @@ struct Body<'a> {
     stop_sequences: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Part<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -36,6 +39,11 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -137,7 +145,21 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
     };
     let forbid = request.tool_choice == ToolChoice::None && !request.tools.is_empty();
     let max_tokens = request.max_output_tokens.unwrap_or_else(|| usual_limit(model));
-    let thinking = request.effort.map(|effort| thinking(effort, max_tokens));
+    let adaptive = thinks_adaptively(model);
+    let thinking = match request.effort {
+        None | Some(Effort::Off) => None,
+        Some(_) if adaptive => Some(Thinking { r#type: "adaptive", budget_tokens: None }),
+        Some(effort) => Some(thinking(effort, max_tokens)),
+    };
+    let output_config = request.effort.filter(|_| adaptive && thinking.is_some()).map(|effort| {
+        let effort = match effort {
+            Effort::Off | Effort::Minimal | Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::Max => "max",
+        };
+        OutputConfig { effort }
+    });
     let body = Body {
         model,
         max_tokens,
@@ -147,6 +169,7 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         top_p: request.sampling.top_p.filter(|_| thinking.is_none()),
         stop_sequences: &request.sampling.stop,
         thinking,
+        output_config,
         system,
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: forbid.then_some(Choice { r#type: "none" }),
@@ -155,11 +178,19 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
     super::to_bytes(&body)
 }
 
+/// Models of the house from 4.6 on decide themselves how long to think, and refuse a budget.
+fn thinks_adaptively(model: &str) -> bool {
+    let Some(rest) = model.strip_prefix("claude-") else { return false };
+    let mut numbers =
+        rest.split(['-', '.']).filter_map(|part| part.parse::<u32>().ok()).filter(|n| *n < 100);
+    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    (major, minor) >= (4, 6)
+}
+
 /// Thinking counts against the answer's limit, so at most three quarters of it are for thinking.
 fn thinking(effort: Effort, max_tokens: u32) -> Thinking {
     let wanted = match effort {
-        Effort::Off => return Thinking { r#type: "disabled", budget_tokens: None },
-        Effort::Minimal => 1_024,
+        Effort::Off | Effort::Minimal => 1_024,
         Effort::Low => 4_096,
         Effort::Medium => 10_000,
         Effort::High => 20_000,
@@ -227,7 +258,7 @@ fn assistant_part(block: &Block, same_maker: bool) -> Option<Part<'_>> {
             Some(Part::Thinking { thinking: text, signature })
         }
         Block::Call { id, name, arguments, .. } => {
-            Some(Part::ToolUse { id: call_id(id), name, input: arguments })
+            Some(Part::ToolUse { id: call_id(id, ID_CAP), name, input: arguments })
         }
     }
 }
@@ -237,7 +268,7 @@ fn result_part(block: &Block) -> Option<Part<'_>> {
         return None;
     };
     Some(Part::ToolResult {
-        tool_use_id: call_id(id),
+        tool_use_id: call_id(id, ID_CAP),
         is_error: *is_error,
         content: parts(content),
         cache_control: None,
@@ -253,14 +284,5 @@ fn mark_cached(part: &mut Part<'_>) {
     }
 }
 
-/// The API takes ids of at most 64 letters, digits, `_` and `-`. Others (made by other providers)
-/// are rewritten the same way each time: cleaned, and told apart by a hash of the whole.
-fn call_id(id: &str) -> Cow<'_, str> {
-    const ID_CAP: usize = 64;
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !id.is_empty() && id.len() <= ID_CAP && id.chars().all(fits) {
-        return Cow::Borrowed(id);
-    }
-    let clean: String = id.chars().filter(|c| fits(*c)).take(40).collect();
-    Cow::Owned(format!("{clean}_{:016x}", super::stable_hash(id)))
-}
+/// The longest id that the API takes.
+const ID_CAP: usize = 64;

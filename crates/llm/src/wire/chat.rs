@@ -1,128 +1,12 @@
 //! OpenAI Chat Completions, reading. The format has many dialects; what they disagree on is
 //! written beside the line that tolerates it.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
 use serde_json::Value;
 
+use super::chat_frames::{CallDelta, Choice, Chunk, Delta, FunctionDelta, Text, mend, read_usage};
 use super::{Codec, Str, broke_off, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
-use crate::{Event, Failure, Finish, FinishReason, SseEvent, Usage};
-
-/// `C` holds the choices: nearly always one, which needs no list.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a, C: Deserialize<'de>"))]
-struct Chunk<'a, C> {
-    #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
-    model: Option<Text<'a>>,
-    choices: Option<C>,
-    usage: Option<Value>,
-    /// Groq's place for the usage.
-    x_groq: Option<Value>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    index: Option<u64>,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    /// What a whole answer has in place of deltas. Some streams repeat it beside them.
-    #[serde(borrow)]
-    message: Option<Delta<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Str<'a>>,
-    /// Where some servers put it.
-    usage: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    /// Text, or typed parts (Mistral's thinking).
-    #[serde(borrow)]
-    content: Option<Text<'a>>,
-    #[serde(borrow)]
-    reasoning_content: Option<Str<'a>>,
-    #[serde(borrow)]
-    reasoning: Option<Text<'a>>,
-    #[serde(borrow)]
-    reasoning_text: Option<Str<'a>>,
-    /// OpenRouter's form; often repeats what `reasoning` says.
-    reasoning_details: Option<Value>,
-    #[serde(borrow)]
-    refusal: Option<Str<'a>>,
-    tool_calls: Option<Vec<CallDelta>>,
-    /// What calls were named before they could be several.
-    function_call: Option<FunctionDelta>,
-}
-
-enum Text<'a> {
-    Plain(Cow<'a, str>),
-    Other(Value),
-}
-
-/// By hand: an untagged enum would copy every text before it is looked at.
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Text<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a text or parts of one")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text::Plain(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text::Plain(Cow::Owned(text.to_owned())))
-            }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(
-                self,
-                seq: A,
-            ) -> Result<Self::Value, A::Error> {
-                let access = serde::de::value::SeqAccessDeserializer::new(seq);
-                Value::deserialize(access).map(Text::Other)
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                map: A,
-            ) -> Result<Self::Value, A::Error> {
-                let access = serde::de::value::MapAccessDeserializer::new(map);
-                Value::deserialize(access).map(Text::Other)
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Text::Other(number.into()))
-            }
-            fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
-                Ok(Text::Other(number.into()))
-            }
-            fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-                Ok(Text::Other(number.into()))
-            }
-            fn visit_bool<E>(self, flag: bool) -> Result<Self::Value, E> {
-                Ok(Text::Other(flag.into()))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-#[derive(Deserialize)]
-struct CallDelta {
-    index: Option<u64>,
-    id: Option<String>,
-    function: Option<FunctionDelta>,
-}
-
-#[derive(Deserialize)]
-struct FunctionDelta {
-    name: Option<String>,
-    /// A string in the standard; some servers send the object itself.
-    arguments: Option<Value>,
-}
+use crate::{Event, Failure, Finish, FinishReason, SseEvent};
 
 #[derive(Default)]
 pub(super) struct ChatCodec {
@@ -151,6 +35,7 @@ enum Kind {
 struct CallState {
     index: Option<u64>,
     id: String,
+    name: String,
     block: u32,
     ended: bool,
 }
@@ -163,14 +48,27 @@ impl Codec for ChatCodec {
         if let Ok(chunk) = serde_json::from_str::<Chunk<'_, [Choice<'_>; 1]>>(event.data) {
             return self.chunk(chunk, out);
         }
-        match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(event.data) {
-            Ok(chunk) => self.chunk(chunk, out),
-            Err(error) => out.push(unreadable(event.data, &error)),
+        let error = match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(event.data) {
+            Ok(chunk) => return self.chunk(chunk, out),
+            Err(error) => error,
+        };
+        // One field of an odd type must not cost the whole answer.
+        let mended =
+            serde_json::from_str::<Value>(event.data).ok().map(|v| mend(v, true).to_string());
+        match mended.as_deref().map(serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>) {
+            Some(Ok(chunk)) => self.chunk(chunk, out),
+            _ => out.push(unreadable(event.data, &error)),
         }
     }
 
     fn body(&mut self, body: Value, out: &mut Vec<Event>) {
-        let text = body.to_string();
+        let answered = body.get("choices").is_some_and(Value::is_array);
+        let error = body.get("error").filter(|e| !e.is_null());
+        if !answered || error.is_some() {
+            let error = error.unwrap_or(&body);
+            return out.push(Event::Failed(Failure::from_error_object(error)));
+        }
+        let text = mend(body, false).to_string();
         match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(&text) {
             Ok(mut chunk) => {
                 // An answer that came whole has a text, be it empty.
@@ -225,9 +123,13 @@ impl ChatCodec {
             if let Some(usage) = choice.usage.filter(Value::is_object) {
                 out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
             }
-            if let Some(reason) = choice.finish_reason {
+            if let Some(error) = choice.error.filter(|e| !e.is_null()) {
+                self.finish = choice.finish_reason.map(|r| r.0.into_owned()).or(self.finish.take());
+                return out.push(Event::Failed(Failure::from_error_object(&error)));
+            }
+            // Some servers send it empty with every chunk.
+            if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish = Some(reason.0.into_owned());
-                self.end_blocks(out);
             }
         }
         let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take));
@@ -292,7 +194,10 @@ impl ChatCodec {
                 && f.arguments.as_ref().is_none_or(|a| a.as_str() == Some(""))
         };
         if let Some(function) = delta.function_call.filter(|f| !empty(f)) {
-            self.call(CallDelta { index: Some(0), id: None, function: Some(function) }, out);
+            self.call(
+                CallDelta { index: Some(0), id: None, function: Some(function), custom: None },
+                out,
+            );
         }
         for call in delta.tool_calls.unwrap_or_default() {
             self.call(call, out);
@@ -326,7 +231,13 @@ impl ChatCodec {
     /// Pieces of one item have the same kind and index: texts are joined, the rest is the latest.
     fn keep_detail(&mut self, detail: &Value) {
         let same = |kept: &&mut Value| {
-            kept.get("type") == detail.get("type") && kept.get("index") == detail.get("index")
+            let differs = |key| {
+                let (a, b) = (kept.get(key), detail.get(key));
+                a.is_some_and(|v| !v.is_null()) && b.is_some_and(|v| !v.is_null()) && a != b
+            };
+            kept.get("type") == detail.get("type")
+                && kept.get("index") == detail.get("index")
+                && !differs("id")
         };
         let Some(kept) = self.details.iter_mut().rfind(same).and_then(Value::as_object_mut) else {
             return self.details.push(detail.clone());
@@ -365,27 +276,47 @@ impl ChatCodec {
 
     fn call(&mut self, delta: CallDelta, out: &mut Vec<Event>) {
         self.end_current(out);
-        let function = delta.function;
+        let function = delta.function.or(delta.custom);
         let name = function.as_ref().and_then(|f| f.name.as_deref()).unwrap_or_default();
         let id = delta.id.as_deref().unwrap_or_default();
         let at = match self.find(delta.index, id, name) {
-            Some(at) => at,
+            Some(at) => {
+                self.complete_call(at, id, name, out);
+                at
+            }
             // Arguments that belong to no call: nothing to add them to.
             None if name.is_empty() && id.is_empty() && delta.index.is_none() => return,
             None => {
                 self.end_calls(out);
                 let block = self.take_block();
                 out.push(Event::CallStart { block, id: id.to_owned(), name: name.to_owned() });
-                let id = id.to_owned();
-                self.calls.push(CallState { index: delta.index, id, block, ended: false });
+                let (id, name) = (id.to_owned(), name.to_owned());
+                self.calls.push(CallState { index: delta.index, id, name, block, ended: false });
                 self.calls.len() - 1
             }
         };
         let block = self.calls[at].block;
-        match function.and_then(|f| f.arguments) {
+        match function.and_then(|f| f.arguments.or(f.input)) {
             Some(Value::String(json)) => push_arguments(out, block, &json),
             Some(Value::Null) | None => {}
             Some(object) => push_arguments(out, block, &object.to_string()),
+        }
+    }
+
+    /// A name or an id that comes after the call's first delta.
+    fn complete_call(&mut self, at: usize, id: &str, name: &str, out: &mut Vec<Event>) {
+        let call = &mut self.calls[at];
+        let new_id = call.id.is_empty() && !id.is_empty();
+        let new_name = call.name.is_empty() && !name.is_empty();
+        if new_id {
+            id.clone_into(&mut call.id);
+        }
+        if new_name {
+            name.clone_into(&mut call.name);
+        }
+        if new_id || new_name {
+            let (block, id, name) = (call.block, call.id.clone(), Some(call.name.clone()));
+            out.push(Event::CallReplace { block, id, name, arguments: None });
         }
     }
 
@@ -396,7 +327,9 @@ impl ChatCodec {
         match index {
             Some(_) => {
                 let at = self.calls.iter().rposition(|c| open(c) && c.index == index)?;
-                let another = !id.is_empty() && !name.is_empty() && self.calls[at].id != id;
+                let known = &self.calls[at].id;
+                let another =
+                    !id.is_empty() && !name.is_empty() && !known.is_empty() && known != id;
                 (!another).then_some(at)
             }
             None if !id.is_empty() => self.calls.iter().rposition(|c| open(c) && c.id == id),
@@ -445,9 +378,10 @@ impl ChatCodec {
     }
 
     fn close(&mut self, out: &mut Vec<Event>) {
+        // Not with the finish reason: calls and signatures may still come behind it.
+        self.end_blocks(out);
         let Some(raw) = self.finish.take() else {
             // `[DONE]` without a reason: the server says that it is done, so what came is whole.
-            self.end_blocks(out);
             self.closed_by = Some(String::new());
             let reason = FinishReason::Unknown;
             return out.push(Event::Finish(Finish { reason, raw: String::new() }));
@@ -461,30 +395,5 @@ impl ChatCodec {
             _ => FinishReason::Unknown,
         };
         out.push(Event::Finish(Finish { reason, raw }));
-    }
-}
-
-fn read_usage(usage: &Value) -> Usage {
-    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64).unwrap_or(0);
-    let cache_read = match number("/prompt_tokens_details/cached_tokens") {
-        // DeepSeek's name for the same.
-        0 => number("/prompt_cache_hit_tokens"),
-        cached => cached,
-    };
-    // Moonshot's place for it.
-    let cache_read = if cache_read == 0 { number("/cached_tokens") } else { cache_read };
-    let cache_write = number("/prompt_tokens_details/cache_write_tokens");
-    let (prompt, completion) = (number("/prompt_tokens"), number("/completion_tokens"));
-    let reasoning = number("/completion_tokens_details/reasoning_tokens");
-    // xAI counts reasoning beside the completion, the others inside it; the total tells.
-    let all = completion.saturating_add(reasoning);
-    let beside = number("/total_tokens") == prompt.saturating_add(all);
-    Usage {
-        // The prompt's count includes what was cached.
-        input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
-        output: if beside { all } else { completion },
-        reasoning,
-        cache_read,
-        cache_write,
     }
 }

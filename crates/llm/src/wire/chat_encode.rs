@@ -1,5 +1,7 @@
 //! OpenAI Chat Completions, writing.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::joined_text;
@@ -56,12 +58,14 @@ enum Message<'a> {
     Assistant {
         content: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        reasoning_content: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_details: Option<&'a serde_json::Value>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
     },
     Tool {
-        tool_call_id: &'a str,
+        tool_call_id: Cow<'a, str>,
         content: String,
     },
 }
@@ -95,7 +99,7 @@ struct File<'a> {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: Function<'a>,
 }
@@ -113,9 +117,12 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
     }
     for turn in &request.turns {
         match turn.as_ref() {
-            Turn::User(content) => messages.push(Message::User { content: user_content(content) }),
+            Turn::User(content) => {
+                after_tool(&mut messages, quirks);
+                messages.push(Message::User { content: user_content(content) });
+            }
             Turn::Assistant { origin, blocks } => {
-                push_step(&mut messages, blocks, origin == target);
+                push_step(&mut messages, blocks, origin == target, quirks);
             }
         }
     }
@@ -126,7 +133,9 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
         stream_options: StreamOptions { include_usage: true },
         max_tokens: request.max_output_tokens.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: request.max_output_tokens.filter(|_| quirks.max_completion_tokens),
-        reasoning_effort: request.effort.map(super::responses_encode::effort),
+        reasoning_effort: request
+            .effort
+            .and_then(|effort| super::responses_encode::effort(&target.model, effort)),
         temperature: request.sampling.temperature,
         top_p: request.sampling.top_p,
         seed: request.sampling.seed,
@@ -138,20 +147,27 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
     super::to_bytes(&body)
 }
 
-fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block], same_maker: bool) {
+fn push_step<'a>(
+    messages: &mut Vec<Message<'a>>,
+    blocks: &'a [Block],
+    same_maker: bool,
+    quirks: Quirks,
+) {
     let mut said = String::new();
     let mut calls = Vec::new();
     let mut details = None;
+    let mut thought = String::new();
     for block in blocks {
         match block {
             Block::Text { text, .. } => said.push_str(text),
             Block::Call { id, name, arguments, .. } => calls.push(Call {
-                id,
+                id: sent_id(id, quirks),
                 r#type: "function",
                 function: Function { name, arguments: arguments.get() },
             }),
             // The format has one agreed place for reasoning that goes back: OpenRouter's.
-            Block::Reasoning { opaque, .. } => {
+            Block::Reasoning { text, opaque } => {
+                thought.push_str(text);
                 let own = opaque.as_ref().filter(|_| same_maker);
                 details = own.and_then(|o| o.get("reasoning_details")).or(details);
             }
@@ -162,19 +178,55 @@ fn push_step<'a>(messages: &mut Vec<Message<'a>>, blocks: &'a [Block], same_make
         return;
     }
     let content = (!said.is_empty()).then_some(said);
-    messages.push(Message::Assistant { content, reasoning_details: details, tool_calls: calls });
+    let wanted = quirks.reasoning_content && same_maker && !calls.is_empty();
+    // Where it must be there, it must not be empty.
+    let thought = if thought.is_empty() { " ".to_owned() } else { thought };
+    messages.push(Message::Assistant {
+        content,
+        reasoning_content: wanted.then_some(thought),
+        reasoning_details: details,
+        tool_calls: calls,
+    });
 
     let mut media = Vec::new();
     for block in blocks {
         let Block::Call { id, result, .. } = block else { continue };
-        messages.push(Message::Tool { tool_call_id: id, content: joined_text(&result.content) });
+        messages.push(Message::Tool {
+            tool_call_id: sent_id(id, quirks),
+            content: joined_text(&result.content),
+        });
         media.extend(result.content.iter().filter_map(media_part));
     }
     // A tool message holds text only; what was seen follows as a user's message.
     if !media.is_empty() {
+        after_tool(messages, quirks);
         let mut parts = vec![Part::Text { text: "Attached media from tool result:" }];
         parts.extend(media);
         messages.push(Message::User { content: UserContent::Parts(parts) });
+    }
+}
+
+/// OpenAI takes at most this many characters.
+const ID_CAP: usize = 40;
+
+fn sent_id(id: &str, quirks: Quirks) -> Cow<'_, str> {
+    let nine = |id: &str| id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
+    match quirks.mistral_order {
+        true if nine(id) => Cow::Borrowed(id),
+        true => Cow::Owned(format!("{:09x}", super::stable_hash(id) & 0xf_ffff_ffff)),
+        false => super::call_id(id, ID_CAP),
+    }
+}
+
+/// Some servers refuse a user's words right behind a tool's.
+fn after_tool(messages: &mut Vec<Message<'_>>, quirks: Quirks) {
+    if quirks.mistral_order && matches!(messages.last(), Some(Message::Tool { .. })) {
+        messages.push(Message::Assistant {
+            content: Some("Done.".to_owned()),
+            reasoning_content: None,
+            reasoning_details: None,
+            tool_calls: Vec::new(),
+        });
     }
 }
 

@@ -182,8 +182,9 @@ impl GeminiCodec {
     }
 
     fn part(&mut self, part: &Value, out: &mut Vec<Event>) {
-        let signature = part.get("thoughtSignature").cloned();
-        if let Some(call) = part.get("functionCall") {
+        let there = |key: &str| part.get(key).filter(|value| !value.is_null());
+        let signature = there("thoughtSignature").cloned();
+        if let Some(call) = there("functionCall") {
             return self.call(call, signature, out);
         }
         if let Some(text) = part.get("text").and_then(Value::as_str) {
@@ -191,7 +192,7 @@ impl GeminiCodec {
             return self.say(thought, text, signature, out);
         }
         let server = ["executableCode", "codeExecutionResult", "toolCall", "toolResponse"];
-        if let Some(kind) = server.into_iter().find(|key| part.get(key).is_some()) {
+        if let Some(kind) = server.into_iter().find(|key| there(key).is_some()) {
             self.end_current(out);
             let item = &part[kind];
             let name = optional_text(item, "name").or_else(|| optional_text(item, "toolType"));
@@ -308,35 +309,73 @@ fn whole_number(value: &Value) -> Value {
     }
 }
 
-/// Elements that a path may make an array grow to. Real arguments have few.
-const ELEMENTS_CAP: usize = 10_000;
+/// Steps of a path. Real arguments are a few deep; a value that is nested without end could not
+/// even be dropped.
+const PATH_CAP: usize = 64;
 
-/// The place that `$.a.b[0]['c']` names, made where it is missing.
+/// The place that `$.a.b[0]['c']` names, made where it is missing. An array grows by one at a time.
 fn place_at<'a>(root: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     let mut place = root;
-    let rest = path.strip_prefix('$').unwrap_or(path);
-    for token in rest.split(['.', '[']).map(|t| t.trim_end_matches(']')).filter(|t| !t.is_empty()) {
-        match token.parse::<usize>() {
-            Ok(index) if index < ELEMENTS_CAP => {
+    for (depth, step) in path_steps(path).into_iter().enumerate() {
+        if depth >= PATH_CAP {
+            return None;
+        }
+        place = match step {
+            Step::Index(index) => {
                 if !place.is_array() {
                     *place = Value::Array(Vec::new());
                 }
                 let items = place.as_array_mut()?;
-                while items.len() <= index {
+                if index == items.len() {
                     items.push(Value::Null);
                 }
-                place = &mut items[index];
+                items.get_mut(index)?
             }
-            _ => {
-                let key = token.trim_matches(['\'', '"']);
+            Step::Key(key) => {
                 if !place.is_object() {
                     *place = Value::Object(Map::new());
                 }
-                place = place.as_object_mut()?.entry(key.to_owned()).or_insert(Value::Null);
+                place.as_object_mut()?.entry(key).or_insert(Value::Null)
             }
-        }
+        };
     }
     Some(place)
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+fn path_steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path.strip_prefix('$').unwrap_or(path);
+    while !rest.is_empty() && steps.len() <= PATH_CAP {
+        if let Some(inner) = rest.strip_prefix('[') {
+            let quoted = inner.strip_prefix('\'').and_then(|i| i.split_once("']"));
+            let quoted =
+                quoted.or_else(|| inner.strip_prefix('"').and_then(|i| i.split_once("\"]")));
+            if let Some((key, after)) = quoted {
+                steps.push(Step::Key(key.to_owned()));
+                rest = after;
+                continue;
+            }
+            let (index, after) = inner.split_once(']').unwrap_or((inner, ""));
+            steps.push(match index.parse() {
+                Ok(index) => Step::Index(index),
+                Err(_) => Step::Key(index.to_owned()),
+            });
+            rest = after;
+        } else {
+            let name = rest.strip_prefix('.').unwrap_or(rest);
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            if end > 0 {
+                steps.push(Step::Key(name[..end].to_owned()));
+            }
+            rest = &name[end..];
+        }
+    }
+    steps
 }
 
 fn read_usage(usage: &Value) -> Usage {

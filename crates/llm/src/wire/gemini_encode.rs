@@ -40,7 +40,16 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         .iter()
         .map(|tool| {
             let parameters = for_gemini(&tool.parameters);
-            json!({ "name": tool.name, "description": tool.description, "parameters": parameters })
+            let mut declaration = json!({ "name": tool.name, "description": tool.description });
+            // An object without properties is refused; no parameters at all are not.
+            if parameters
+                .get("properties")
+                .and_then(Value::as_object)
+                .is_some_and(|p| !p.is_empty())
+            {
+                declaration["parameters"] = parameters;
+            }
+            declaration
         })
         .collect();
     let has_tools = !declarations.is_empty();
@@ -49,13 +58,13 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         system_instruction: system,
         tools: has_tools.then(|| json!([{ "functionDeclarations": declarations }])),
         tool_config: forbid.then(|| json!({ "functionCallingConfig": { "mode": "NONE" } })),
-        generation_config: generation(request),
+        generation_config: generation(target, request),
         contents,
     };
     super::to_bytes(&body)
 }
 
-fn generation(request: &Request) -> Value {
+fn generation(target: &Origin, request: &Request) -> Value {
     let mut config = serde_json::Map::new();
     if let Some(limit) = request.max_output_tokens {
         config.insert("maxOutputTokens".into(), limit.into());
@@ -75,6 +84,8 @@ fn generation(request: &Request) -> Value {
     }
     if let Some(effort) = request.effort {
         let budget = match effort {
+            // Those that always think take no less.
+            Effort::Off if target.model.contains("pro") => 128,
             Effort::Off => 0,
             Effort::Minimal => 512,
             Effort::Low => 2_048,

@@ -4,6 +4,7 @@ mod anthropic;
 mod anthropic_encode;
 mod chat;
 mod chat_encode;
+mod chat_frames;
 mod gemini;
 mod gemini_encode;
 mod responses;
@@ -11,6 +12,8 @@ mod responses_encode;
 mod schema;
 #[cfg(test)]
 mod tests;
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +51,7 @@ impl Wire {
         match self {
             Self::AnthropicMessages => anthropic_encode::encode(target, request),
             Self::OpenaiChat => chat_encode::encode(target, request, quirks),
-            Self::OpenaiResponses => responses_encode::encode(target, request),
+            Self::OpenaiResponses => responses_encode::encode(target, request, quirks),
             Self::Gemini => gemini_encode::encode(target, request),
         }
     }
@@ -67,6 +70,7 @@ impl Wire {
             payloads: 0,
             head: Vec::new(),
             whole: None,
+            came_whole: false,
         }
     }
 
@@ -116,6 +120,7 @@ pub struct Decoder {
     head: Vec<u8>,
     /// A body that starts like JSON is no stream: it is read as a whole.
     whole: Option<Vec<u8>>,
+    came_whole: bool,
 }
 
 /// Enough of a body that is no event stream to say what it is.
@@ -183,10 +188,18 @@ impl Decoder {
         self.closed = true;
         let mut out = Vec::new();
         self.codec.end(&mut out);
-        if !matches!(out.last(), Some(Event::Finish(_))) {
-            out = vec![Event::Failed(cause)];
+        match out.last() {
+            Some(Event::Finish(_)) => {}
+            // The server had said why before it went away.
+            Some(Event::Failed(f)) if f.kind != FailureKind::Truncated => {}
+            _ => out = vec![Event::Failed(cause)],
         }
         out
+    }
+
+    /// Whether the body came whole instead of as a stream.
+    pub fn is_whole(&self) -> bool {
+        self.came_whole
     }
 
     /// JSON payloads seen so far.
@@ -205,6 +218,7 @@ impl Decoder {
             let start = self.head.iter().copied().find(|b| !b.is_ascii_whitespace());
             if matches!(start, Some(b'{' | b'[')) {
                 self.whole = Some(Vec::new());
+                self.came_whole = true;
             }
         }
         self.whole.is_some()
@@ -250,7 +264,7 @@ impl Decoder {
 }
 
 fn take(codec: &mut dyn Codec, closed: &mut bool, event: SseEvent<'_>, out: &mut Vec<Event>) {
-    if *closed {
+    if *closed || is_keep_alive(&event) {
         return;
     }
     let before = out.len();
@@ -265,8 +279,15 @@ fn take(codec: &mut dyn Codec, closed: &mut bool, event: SseEvent<'_>, out: &mut
     *closed = ends_with_closing(out);
 }
 
+/// Data that only keeps the line warm.
+fn is_keep_alive(event: &SseEvent<'_>) -> bool {
+    let data = event.data.trim();
+    data.is_empty()
+        || (matches!(event.name, "ping" | "keepalive" | "keep-alive") && !data.starts_with('{'))
+}
+
 fn count(payloads: &mut usize, event: &SseEvent<'_>) {
-    *payloads += usize::from(event.data.trim() != "[DONE]");
+    *payloads += usize::from(event.data.trim() != "[DONE]" && !is_keep_alive(event));
 }
 
 /// Whether the answer is over; drops what a codec may have put behind its closing event.
@@ -353,6 +374,17 @@ fn optional_text(value: &Value, key: &str) -> Option<String> {
 /// visibly, if that ever changed.
 fn to_bytes(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
+}
+
+/// A call id that the target takes. Others (made by other providers) are rewritten the same way each
+/// time: cleaned, and told apart by a hash of the whole.
+fn call_id(id: &str, cap: usize) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= cap && id.chars().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    let clean: String = id.chars().filter(|c| fits(*c)).take(cap - 17).collect();
+    Cow::Owned(format!("{clean}_{:016x}", stable_hash(id)))
 }
 
 /// FNV-1a: the same on every machine and in every version, unlike the standard hasher.

@@ -60,6 +60,8 @@ struct DoneItem<'a> {
     kind: Str<'a>,
     #[serde(borrow)]
     id: Option<Str<'a>>,
+    #[serde(borrow)]
+    content: Option<Vec<&'a RawValue>>,
 }
 
 /// The events that make up most of a stream, read without copying.
@@ -158,7 +160,19 @@ impl Codec for ResponsesCodec {
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
                 self.start(frame.get("response"), out);
-                self.close(frame.get("response").unwrap_or(&Value::Null), out);
+                let mut response = frame.get("response").cloned().unwrap_or_default();
+                if !response.is_object() {
+                    response = json!({});
+                }
+                // What the event is called says how it ended where the response does not.
+                if text_of(&response, "status").is_empty() {
+                    response["status"] = kind.trim_start_matches("response.").into();
+                }
+                if response.get("error").is_none_or(Value::is_null) {
+                    let error = frame.get("error").filter(|e| !e.is_null()).or(self.error.as_ref());
+                    response["error"] = error.cloned().unwrap_or_default();
+                }
+                self.close(&response, out);
             }
             "error" => {
                 // `response.failed` follows and says more; if it does not, this is what we know.
@@ -169,9 +183,8 @@ impl Codec for ResponsesCodec {
     }
 
     fn body(&mut self, body: Value, out: &mut Vec<Event>) {
-        if let Some(error) =
-            body.get("error").filter(|e| !e.is_null() && body.get("output").is_none())
-        {
+        if !body.get("output").is_some_and(Value::is_array) {
+            let error = body.get("error").filter(|e| !e.is_null()).unwrap_or(&body);
             return out.push(Event::Failed(Failure::from_error_object(error)));
         }
         self.start(Some(&body), out);
@@ -210,7 +223,12 @@ impl ResponsesCodec {
         if !matches!(&*frame.kind, "response.completed" | "response.incomplete") {
             return None;
         }
-        frame.response.remove("output");
+        let output = frame.response.remove("output")?;
+        // More than we have seen must be read after all.
+        let count = serde_json::from_str::<Vec<&RawValue>>(output.get()).ok()?.len();
+        if count > self.items.len() {
+            return None;
+        }
         let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
         let fields = frame.response.into_iter().map(|(key, raw)| (key.to_owned(), read(raw)));
         Some(Value::Object(fields.collect()))
@@ -226,8 +244,9 @@ impl ResponsesCodec {
         let id = frame.item.id.as_deref().unwrap_or_default();
         let is_message =
             &*frame.kind == "response.output_item.done" && &*frame.item.kind == "message";
+        let parts = frame.item.content.as_ref().map_or(0, Vec::len);
         match self.find(frame.output_index, id) {
-            Some(at) if is_message && !self.items[at].parts.is_empty() => {
+            Some(at) if is_message && parts > 0 && self.items[at].parts.len() >= parts => {
                 self.items[at].done = true;
                 self.end_parts(at, (!id.is_empty()).then(|| json!({ "id": id })), out);
                 true
@@ -328,6 +347,10 @@ impl ResponsesCodec {
         // A server that opened an item as one thing and closed it as another means the latter.
         text_of(item, "type").clone_into(&mut self.items[at].kind);
         if let Some((block, so_far)) = self.items[at].call.take() {
+            // A call that the answer broke off in must not run: it never ends.
+            if text_of(item, "status") == "incomplete" {
+                return;
+            }
             let whole = call_arguments(item);
             let whole = if whole.is_empty() { so_far.clone() } else { whole };
             let (id, name) = (call_id(item), text_of(item, "name"));
@@ -336,7 +359,7 @@ impl ResponsesCodec {
                 Some(rest) if !renamed => push_arguments(out, block, rest),
                 _ => {
                     let name = (!name.is_empty()).then(|| name.to_owned());
-                    out.push(Event::CallReplace { block, id, name, arguments: whole });
+                    out.push(Event::CallReplace { block, id, name, arguments: Some(whole) });
                 }
             }
             let opaque = Some(json!({ "item": slim(item) }));

@@ -1,9 +1,13 @@
 //! OpenAI Responses, writing. Stateless: nothing is stored at the provider, and encrypted reasoning
 //! goes back with each request.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::call_id;
+use crate::provider::Quirks;
 use crate::{Block, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn};
 
 #[derive(Serialize)]
@@ -13,7 +17,8 @@ struct Body<'a> {
     store: bool,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    include: [&'static str; 1],
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    include: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,20 +53,20 @@ enum Item<'a> {
     },
     Call {
         r#type: &'static str,
-        call_id: &'a str,
+        call_id: Cow<'a, str>,
         name: &'a str,
         arguments: &'a str,
     },
     Output {
         r#type: &'static str,
-        call_id: &'a str,
+        call_id: Cow<'a, str>,
         output: Value,
     },
     /// The maker's own item, as it came.
     Raw(&'a Value),
 }
 
-pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
+pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
     let mut input = Vec::new();
     for turn in &request.turns {
         match turn.as_ref() {
@@ -80,11 +85,14 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         stream: true,
         store: false,
         instructions: &request.system,
-        include: ["reasoning.encrypted_content"],
+        include: if quirks.no_reasoning { &[] } else { &["reasoning.encrypted_content"] },
         max_output_tokens: request.max_output_tokens,
         temperature: request.sampling.temperature,
         top_p: request.sampling.top_p,
-        reasoning: request.effort.map(|e| json!({ "effort": effort(e), "summary": "auto" })),
+        reasoning: request
+            .effort
+            .and_then(|e| effort(&target.model, e))
+            .map(|effort| json!({ "effort": effort, "summary": "auto" })),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: forbid.then_some("none"),
         input,
@@ -92,16 +100,24 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
     super::to_bytes(&body)
 }
 
-pub(super) fn effort(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Off => "none",
-        Effort::Minimal => "minimal",
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::Max => "xhigh",
-    }
+/// The word for an effort that this model takes. The ends of the scale came with later models;
+/// others take the nearest.
+pub(super) fn effort(model: &str, effort: Effort) -> Option<&'static str> {
+    let version = model.strip_prefix("gpt-5").map(|rest| rest.strip_prefix('.').unwrap_or("0"));
+    let minor = version.and_then(|v| v.split('-').next()?.parse::<u32>().ok());
+    Some(match (effort, minor) {
+        (Effort::Off, Some(1..)) => "none",
+        (Effort::Off, Some(0)) | (Effort::Minimal, Some(0)) => "minimal",
+        (Effort::Off, None) => return None,
+        (Effort::Minimal | Effort::Low, _) => "low",
+        (Effort::Medium, _) => "medium",
+        (Effort::Max, Some(2..)) => "xhigh",
+        (Effort::High | Effort::Max, _) => "high",
+    })
 }
+
+/// The longest id that the API takes.
+const ID_CAP: usize = 64;
 
 fn tool(definition: &ToolDefinition) -> Tool<'_> {
     Tool {
@@ -114,7 +130,7 @@ fn tool(definition: &ToolDefinition) -> Tool<'_> {
 }
 
 fn push_step<'a>(input: &mut Vec<Item<'a>>, blocks: &'a [Block], same_maker: bool) {
-    for block in blocks {
+    for (at, block) in blocks.iter().enumerate() {
         match block {
             Block::Text { text, .. } if text.is_empty() => {}
             Block::Text { text, .. } => {
@@ -126,13 +142,16 @@ fn push_step<'a>(input: &mut Vec<Item<'a>>, blocks: &'a [Block], same_maker: boo
                 // Without its encrypted content an item is only a reference to what was not stored.
                 let replayable =
                     |i: &&Value| i.get("encrypted_content").is_some_and(Value::is_string);
-                input.extend(item.filter(replayable).map(Item::Raw));
+                // Nor is one taken that nothing follows: an answer that was cut while it thought.
+                let followed =
+                    blocks[at + 1..].iter().any(|b| !matches!(b, Block::Reasoning { .. }));
+                input.extend(item.filter(replayable).filter(|_| followed).map(Item::Raw));
             }
             Block::ServerTool { opaque } if same_maker => input.push(Item::Raw(opaque)),
             Block::ServerTool { .. } => {}
             Block::Call { id, name, arguments, .. } => input.push(Item::Call {
                 r#type: "function_call",
-                call_id: id,
+                call_id: call_id(id, ID_CAP),
                 name,
                 arguments: arguments.get(),
             }),
@@ -146,7 +165,11 @@ fn push_step<'a>(input: &mut Vec<Item<'a>>, blocks: &'a [Block], same_maker: boo
         } else {
             Value::String(super::joined_text(&result.content))
         };
-        input.push(Item::Output { r#type: "function_call_output", call_id: id, output });
+        input.push(Item::Output {
+            r#type: "function_call_output",
+            call_id: call_id(id, ID_CAP),
+            output,
+        });
     }
 }
 

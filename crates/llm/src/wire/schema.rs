@@ -63,6 +63,7 @@ pub(super) fn for_gemini(schema: &Value) -> Value {
         out.insert("enum".into(), json!([text]));
     }
     split_types(&mut out);
+    keep_known_format(&mut out);
     if out.contains_key("enum") {
         out.insert("type".into(), json!("string"));
     }
@@ -96,6 +97,26 @@ fn split_types(out: &mut Map<String, Value>) {
     }
     if nullable {
         out.insert("nullable".into(), json!(true));
+    }
+}
+
+/// Other formats are refused with the whole request.
+fn keep_known_format(out: &mut Map<String, Value>) {
+    let kind = out.get("type").and_then(Value::as_str).unwrap_or_default();
+    let format = out.get("format").and_then(Value::as_str).unwrap_or_default();
+    let known = matches!(
+        (kind, format),
+        ("string", "enum" | "date-time")
+            | ("integer", "int32" | "int64")
+            | ("number", "float" | "double")
+    );
+    if !known {
+        out.shift_remove("format");
+    }
+    // A leaf of no type is refused too.
+    if !out.contains_key("type") && !out.contains_key("anyOf") && !out.contains_key("enum") {
+        let kind = if out.contains_key("properties") { "object" } else { "string" };
+        out.insert("type".into(), json!(kind));
     }
 }
 

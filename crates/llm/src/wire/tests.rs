@@ -249,7 +249,7 @@ fn responses_requests_are_pinned() {
     let expected = json!({
         "model": "m", "stream": true, "store": false, "instructions": "Be brief.",
         "include": ["reasoning.encrypted_content"], "max_output_tokens": 100,
-        "reasoning": {"effort": "xhigh", "summary": "auto"},
+        "reasoning": {"effort": "high", "summary": "auto"},
         "tools": [{"type": "function", "name": "read", "description": "Reads.", "parameters": {"type": "object"}, "strict": false}],
         "input": [
             {"type": "message", "role": "user", "content": [
@@ -270,7 +270,7 @@ fn gemini_requests_are_pinned() {
     let call = json!({"functionCall": {"name": "read", "args": {"filePath": "a"}}});
     let expected = json!({
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
-        "tools": [{"functionDeclarations": [{"name": "read", "description": "Reads.", "parameters": {"type": "object"}}]}],
+        "tools": [{"functionDeclarations": [{"name": "read", "description": "Reads."}]}],
         "generationConfig": {"maxOutputTokens": 100},
         "contents": [
             {"role": "user", "parts": [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}]},
@@ -399,7 +399,10 @@ fn images_in_results_are_pinned_on_every_wire() {
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}}])
     );
     let chat = encoded(Wire::OpenaiChat, "m", &request);
-    assert_eq!(chat["messages"][2], json!({"role": "tool", "tool_call_id": "c1", "content": "shown"}));
+    assert_eq!(
+        chat["messages"][2],
+        json!({"role": "tool", "tool_call_id": "c1", "content": "shown"})
+    );
     assert_eq!(
         chat["messages"][3],
         json!({"role": "user", "content": [{"type": "text", "text": "Attached media from tool result:"},
@@ -417,4 +420,197 @@ fn images_in_results_are_pinned_on_every_wire() {
         json!([{"functionResponse": {"name": "read", "response": {"output": "shown"}}},
             {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}])
     );
+}
+
+/// One `data:` event for each line.
+fn told(wire: Wire, lines: &[&str]) -> Value {
+    let body: String = lines.iter().map(|line| format!("data: {line}\n\n")).collect();
+    crate::describe(wire, 200, body.as_bytes(), 5)
+}
+
+#[test]
+fn chat_dialects_that_are_not_in_the_book() {
+    let done = "[DONE]";
+    let call = |summary: &Value, n: usize| {
+        (summary["tool_calls"][n]["name"].clone(), summary["tool_calls"][n]["arguments"].clone())
+    };
+    // A finish reason that is empty is none.
+    let summary = told(
+        Wire::OpenaiChat,
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]},"finish_reason":""}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]},"finish_reason":""}]}"#,
+            r#"{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
+            done,
+        ],
+    );
+    assert_eq!(call(&summary, 0), (json!("f"), json!({"x": 1})));
+    assert_eq!(summary["tool_calls"].as_array().unwrap().len(), 1);
+    // A name after the first delta; an id of another type; an index as text.
+    let summary = told(
+        Wire::OpenaiChat,
+        &[
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":"0","id":17,"type":"function"}]}}]}"#,
+            r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
+            done,
+        ],
+    );
+    assert_eq!(
+        (&summary["tool_calls"][0]["id"], call(&summary, 0).0),
+        (&json!("17"), json!("f")),
+        "{summary}"
+    );
+    // Odd types beside what matters.
+    let summary = told(
+        Wire::OpenaiChat,
+        &[
+            r#"{"choices":[null,{"delta":{"content":"hi","refusal":false,"reasoning_content":[1]},"finish_reason":5}]}"#,
+            r#"{"choices":[{"delta":[],"finish_reason":"stop"}]}"#,
+            done,
+        ],
+    );
+    assert_eq!(
+        (&summary["text"], &summary["outcome"]),
+        (&json!("hi"), &json!("complete")),
+        "{summary}"
+    );
+    // Errors in other places.
+    for lines in [
+        &[r#"{"choices":[{"delta":{},"error":{"message":"x","code":502}}]}"#][..],
+        &[r#"{"error":{"message":"x"}}"#],
+    ] {
+        assert_eq!(told(Wire::OpenaiChat, lines)["outcome"], "error");
+    }
+    for body in [r#"{"object":"error","message":"x","code":400}"#, r#"{"detail":"no"}"#] {
+        for wire in Wire::ALL {
+            let outcome = crate::describe(wire, 200, body.as_bytes(), 3)["outcome"].clone();
+            assert!(outcome == "error" || outcome == "truncated", "{wire:?} {body}: {outcome}");
+        }
+    }
+    // Nothing but air.
+    let summary = told(
+        Wire::OpenaiChat,
+        &["", r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, done],
+    );
+    assert_eq!((&summary["outcome"], &summary["payloads"]), (&json!("complete"), &json!(1)));
+}
+
+#[test]
+fn odd_types_do_not_end_an_anthropic_answer() {
+    let summary = told(
+        Wire::AnthropicMessages,
+        &[
+            r#"{"type":"message_start","message":{"id":"m"}}"#,
+            r#"{"type":"content_block_delta","index":null,"delta":{"type":"text_delta","text":"hi"}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"new_delta","text":{"a":1}}}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#,
+            r#"{"type":"message_stop"}"#,
+        ],
+    );
+    assert_eq!(
+        (&summary["text"], &summary["outcome"]),
+        (&json!("hi"), &json!("complete")),
+        "{summary}"
+    );
+    assert_eq!(
+        told(Wire::AnthropicMessages, &[r#"{"error":{"message":"x"}}"#])["outcome"],
+        "error"
+    );
+}
+
+#[test]
+fn responses_that_break_off_are_not_taken_for_whole() {
+    let item =
+        r#"{"type":"function_call","call_id":"c","name":"f","arguments":"","status":"incomplete"}"#;
+    let end = format!(
+        r#"{{"type":"response.incomplete","response":{{"incomplete_details":{{"reason":"content_filter"}},"output":[{item}]}}}}"#
+    );
+    let summary = told(Wire::OpenaiResponses, &[&end]);
+    assert_eq!(
+        (&summary["tool_calls"], &summary["finish_reason"]),
+        (&json!([]), &json!("incomplete:content_filter"))
+    );
+    let failed = r#"{"type":"response.failed","response":{"error":{"code":"x","message":"y"}}}"#;
+    assert_eq!(told(Wire::OpenaiResponses, &[failed])["outcome"], "error");
+}
+
+#[test]
+fn gemini_paths_build_what_they_name_and_nothing_without_end() {
+    let piece = |path: &str| {
+        let piece = json!({"jsonPath": path, "stringValue": "v"});
+        let call = json!({"functionCall": {"name": "f", "partialArgs": [piece]}});
+        json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}]}).to_string()
+    };
+    for (path, expected) in [
+        ("$.a.b[0]['c.d']", json!({"a": {"b": [{"c.d": "v"}]}})),
+        ("$.years.2024", json!({"years": {"2024": "v"}})),
+        ("$.a[9999]", json!({"a": []})),
+    ] {
+        assert_eq!(
+            told(Wire::Gemini, &[&piece(path)])["tool_calls"][0]["arguments"],
+            expected,
+            "{path}"
+        );
+    }
+    told(Wire::Gemini, &[&piece(&format!("${}", "[0]".repeat(100_000)))]);
+    let nulls = r#"{"candidates":[{"content":{"parts":[{"text":"hi","functionCall":null,"thoughtSignature":null,"executableCode":null}]},"finishReason":"STOP"}]}"#;
+    let summary = told(Wire::Gemini, &[nulls]);
+    assert_eq!((&summary["text"], &summary["tool_calls"]), (&json!("hi"), &json!([])));
+}
+
+#[test]
+fn efforts_are_said_in_words_that_the_model_takes() {
+    use super::responses_encode::effort;
+    use crate::Effort::{High, Max, Minimal, Off};
+    assert_eq!(effort("gpt-5.5", Max), Some("xhigh"));
+    assert_eq!(effort("gpt-5", Max), Some("high"));
+    assert_eq!(effort("gpt-5-mini", Minimal), Some("minimal"));
+    assert_eq!(effort("gpt-5.4-mini", Minimal), Some("low"));
+    assert_eq!((effort("gpt-5.1", Off), effort("grok-4", Off)), (Some("none"), None));
+    let mut request = request(conversation());
+    request.effort = Some(High);
+    let new = encoded(Wire::AnthropicMessages, "claude-sonnet-5", &request);
+    assert_eq!(
+        (&new["thinking"], &new["output_config"]),
+        (&json!({"type": "adaptive"}), &json!({"effort": "high"}))
+    );
+    let old = encoded(Wire::AnthropicMessages, "claude-sonnet-4-5-20250929", &request);
+    assert_eq!(old["thinking"]["type"], "enabled");
+}
+
+#[test]
+fn deepseek_wants_its_reasoning_back_and_mistral_its_order() {
+    let mut turns = conversation();
+    turns.push(Turn::User(vec![Content::text("go on")]));
+    let request = request(turns);
+    let body = |id: &str| -> Value {
+        let quirks = crate::provider(id).unwrap().quirks;
+        serde_json::from_slice(&Wire::OpenaiChat.encode(&origin("m"), &request, quirks)).unwrap()
+    };
+    assert_eq!(body("deepseek")["messages"][2]["reasoning_content"], "Hm.");
+    assert_eq!(body("groq")["messages"][2]["reasoning_content"], Value::Null);
+    let mistral = body("mistral");
+    let roles: Vec<&str> = mistral["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant", "user"]);
+    let id = mistral["messages"][2]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+    assert_eq!(mistral["messages"][3]["tool_call_id"], id);
+}
+
+#[test]
+fn reasoning_is_not_asked_of_a_model_that_has_none_nor_replayed_alone() {
+    let quirks = Quirks { no_reasoning: true, ..Quirks::default() };
+    let item = json!({"item": {"type": "reasoning", "encrypted_content": "proof"}});
+    let alone = vec![Turn::Assistant {
+        origin: origin("m"),
+        blocks: vec![Block::Reasoning { text: String::new(), opaque: Some(item) }],
+    }];
+    let bytes = Wire::OpenaiResponses.encode(&origin("m"), &request(alone), quirks);
+    let body: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!((&body["include"], &body["input"]), (&Value::Null, &json!([])));
 }
