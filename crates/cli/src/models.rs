@@ -1,8 +1,8 @@
 //! `tw models`: what there is, what it takes, what it costs.
 
 use serde_json::{Value, json};
-use toolwright::llm::{ModelFacts, PROVIDERS, fetch_catalogue};
-use toolwright::{Workbench, known_models};
+use toolwright::Workbench;
+use toolwright::llm::{ModelFacts, PROVIDERS, fetch_catalogue, models_of};
 
 use crate::args::{Models, Shared};
 use crate::exit::{Exit, Problem};
@@ -41,7 +41,7 @@ pub async fn models(shared: &Shared, options: &Models) -> Result<Exit, Problem> 
     }
     let mut rows = Vec::new();
     for provider in providers {
-        let mut known = known_models(provider, refreshed.as_deref());
+        let mut known = models_of(provider, refreshed.as_deref());
         for name in settings.provider.get(provider).into_iter().flat_map(|p| p.models.keys()) {
             known.entry(name.clone()).or_default();
         }

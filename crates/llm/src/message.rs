@@ -79,6 +79,25 @@ pub struct Media {
     pub name: Option<String>,
 }
 
+impl Media {
+    /// What these bytes are, if it is something that models look at. The content decides, not a name.
+    pub fn mime_of(bytes: &[u8]) -> Option<&'static str> {
+        match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+            [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+            [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+            [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
+            _ => None,
+        }
+    }
+
+    /// Bytes that every provider takes: 5 MiB in base64 for an image.
+    pub fn cap_bytes(mime: &str) -> u64 {
+        if mime.starts_with("image/") { (5 << 20) / 4 * 3 } else { 20 << 20 }
+    }
+}
+
 /// The maker's own data (a signature, an item's id): sent back unchanged, to the maker only.
 pub type Opaque = Option<serde_json::Value>;
 

@@ -44,9 +44,6 @@ const DEFAULT_LINES: u32 = 2_000;
 const LINE_CHARS: usize = 2_000;
 /// Bytes of text in one answer.
 const TEXT_CAP_BYTES: usize = 50 << 10;
-/// Bytes of an image that every provider takes: 5 MiB in base64.
-const IMAGE_CAP_BYTES: u64 = (5 << 20) / 4 * 3;
-const DOCUMENT_CAP_BYTES: u64 = 20 << 20;
 /// Bytes that are looked at to tell text from other data.
 const SAMPLE_BYTES: usize = 4096;
 /// Bytes that are counted past the last shown line to tell the file's number of lines.
@@ -170,8 +167,8 @@ fn read_file(
     let mut sample = Vec::with_capacity(SAMPLE_BYTES);
     file.by_ref().take(SAMPLE_BYTES as u64).read_to_end(&mut sample).map_err(failed)?;
     file.rewind().map_err(failed)?;
-    if let Some((mime, kind)) = media_type(&sample) {
-        return attach(call, &mut file, mime, kind, size);
+    if let Some(mime) = Media::mime_of(&sample) {
+        return attach(call, &mut file, mime, size);
     }
     if is_binary(&call.path, &sample) {
         let text = format!("Cannot read binary file: {}", call.path.display());
@@ -185,10 +182,9 @@ fn attach(
     call: &Prepared,
     file: &mut File,
     mime: &str,
-    kind: &str,
     size: u64,
 ) -> Result<ToolOutput, ToolError> {
-    let cap = if mime.starts_with("image/") { IMAGE_CAP_BYTES } else { DOCUMENT_CAP_BYTES };
+    let cap = Media::cap_bytes(mime);
     if size > cap {
         let limit = cap >> 10;
         let text =
@@ -200,25 +196,12 @@ fn attach(
         .map_err(|e| ToolError::for_model(format!("Cannot read {}: {e}", call.path.display())))?;
     let name = call.path.file_name().map(|n| n.to_string_lossy().into_owned());
     let media = Media { mime: mime.to_owned(), base64: STANDARD.encode(bytes).into(), name };
+    let kind = if mime.starts_with("image/") { "Image" } else { "PDF" };
     let details = json!({ "type": "media", "mime": mime, "bytes": size });
     Ok(ToolOutput {
         attachments: vec![media],
         ..ToolOutput::text(format!("{kind} read successfully")).with_details(details)
     })
-}
-
-/// The content decides, not the name.
-fn media_type(sample: &[u8]) -> Option<(&'static str, &'static str)> {
-    match sample {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some(("image/png", "Image")),
-        [0xFF, 0xD8, 0xFF, ..] => Some(("image/jpeg", "Image")),
-        [b'G', b'I', b'F', b'8', ..] => Some(("image/gif", "Image")),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => {
-            Some(("image/webp", "Image"))
-        }
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some(("application/pdf", "PDF")),
-        _ => None,
-    }
 }
 
 fn is_binary(path: &Path, sample: &[u8]) -> bool {

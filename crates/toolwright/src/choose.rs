@@ -1,15 +1,14 @@
 //! Which model answers: what was asked for, else what the configuration says, else what there is a
 //! key for, else a server on this machine, else the demo.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_config::{ProviderSettings, Settings};
 use toolwright_llm::wire::Wire;
 use toolwright_llm::{
-    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, ModelFacts, PROVIDERS, Price,
-    Quirks, Retry, Trace, find_local_servers, models_of, provider,
+    Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Price, Quirks, Retry,
+    Trace, find_local_servers, models_of, provider,
 };
 
 /// A model, and why it is this one.
@@ -117,7 +116,7 @@ fn named(
     let endpoint = endpoint(id, own, env)?;
     let about = own.and_then(|o| o.models.get(model));
     let sent = about.and_then(|m| m.id.as_deref()).unwrap_or(model);
-    let facts = known_models(id, refreshed).remove(sent).unwrap_or_default();
+    let facts = models_of(id, refreshed).remove(sent).unwrap_or_default();
     let configured = about.and_then(|m| m.limit.as_ref()).and_then(|l| l.output);
     // Only Anthropic's wire needs a number; elsewhere the server's own limit is the right one.
     let known = facts.limit.output.filter(|_| endpoint.wire == Wire::AnthropicMessages);
@@ -134,11 +133,6 @@ fn named(
 
 /// Tokens of an answer that are enough for any file worth writing at once.
 const USUAL_OUTPUT_TOKENS: u32 = 32_000;
-
-/// The models of a provider that are known by name.
-pub fn known_models(id: &str, refreshed: Option<&str>) -> BTreeMap<String, ModelFacts> {
-    models_of(id, refreshed)
-}
 
 fn endpoint(
     id: &str,

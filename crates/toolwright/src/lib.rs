@@ -13,7 +13,7 @@ mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
 pub use auth::Credentials;
-pub use choose::{Chosen, ModelError, Selection, choose_model, known_models};
+pub use choose::{Chosen, ModelError, Selection, choose_model};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

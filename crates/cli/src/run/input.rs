@@ -16,10 +16,6 @@ use crate::terminal::note;
 /// Bytes of standard input or of a file that fit into a prompt.
 const TEXT_CAP_BYTES: usize = 1 << 20;
 
-/// Bytes of an image that every provider takes: 5 MiB in base64.
-const IMAGE_CAP_BYTES: usize = (5 << 20) / 4 * 3;
-const DOCUMENT_CAP_BYTES: usize = 20 << 20;
-
 /// When to say that we wait for standard input.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -94,20 +90,9 @@ fn attach(path: &Path) -> Result<Content, Problem> {
         return Err(Problem::usage(format!("cannot attach {shown}: it is not a file")));
     }
     let bytes = std::fs::read(path).map_err(failed)?;
-    let mime = match bytes.as_slice() {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        [b'%', b'P', b'D', b'F', b'-', ..] => Some("application/pdf"),
-        _ => None,
-    };
-    let cap = match mime {
-        Some("application/pdf") => DOCUMENT_CAP_BYTES,
-        Some(_) => IMAGE_CAP_BYTES,
-        None => TEXT_CAP_BYTES,
-    };
-    if bytes.len() > cap {
+    let mime = Media::mime_of(&bytes);
+    let cap = mime.map_or(TEXT_CAP_BYTES as u64, Media::cap_bytes);
+    if bytes.len() as u64 > cap {
         let limit = cap >> 10;
         return Err(Problem::usage(format!(
             "cannot attach {shown}: it has more than {limit} KiB; name it in the prompt instead"
