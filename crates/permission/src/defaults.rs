@@ -1,9 +1,9 @@
 //! What is allowed when nobody has said anything.
 
 use crate::rule::{Action, Layer, LayerKind, Rule};
-use crate::wildcard::matches;
 
-/// Names of files that usually hold secrets. `*.env.example` is meant to be read.
+/// Names of files that usually hold secrets, and folders that keep keys. `*.env.example` is meant to
+/// be read.
 const SECRET_NAMES: &[&str] = &[
     "*.env",
     "*.env.*",
@@ -14,14 +14,15 @@ const SECRET_NAMES: &[&str] = &[
     "*id_rsa*",
     "*id_ed25519*",
     "*id_ecdsa*",
+    "*.ssh/*",
+    "*.aws/*",
+    "*.gnupg/*",
+    "*.kube/config",
+    "*.docker/config.json",
+    "*.netrc",
+    "*.git-credentials",
 ];
 const NOT_SECRET: &[&str] = &["*.env.example", "*.env.sample", "*.env.template", "*.pub"];
-
-/// Whether a file of this name is one that the shipped rules ask about before it is read.
-pub fn holds_secrets(path: &str) -> bool {
-    let any = |patterns: &[&str]| patterns.iter().any(|pattern| matches(path, pattern));
-    any(SECRET_NAMES) && !any(NOT_SECRET)
-}
 
 /// Reading the workspace is free; writing, running and leaving it ask.
 pub fn shipped_defaults() -> Layer {

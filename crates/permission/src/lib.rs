@@ -12,7 +12,7 @@ mod rule;
 mod wildcard;
 
 pub use command::{is_plain_read_only, named_by_plain_command, pieces};
-pub use defaults::{holds_secrets, shipped_defaults};
+pub use defaults::shipped_defaults;
 pub use policy::{Approval, Judgement, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
 pub use wildcard::matches;

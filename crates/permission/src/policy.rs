@@ -211,6 +211,9 @@ mod tests {
             ("certs/server.pem", Action::Ask),
             (".ssh/id_rsa", Action::Ask),
             (".ssh/id_rsa.pub", Action::Allow),
+            (".ssh/config", Action::Ask),
+            ("/home/x/.aws/credentials", Action::Ask),
+            ("aws/main.tf", Action::Allow),
         ] {
             assert_eq!(policy.judge(&request("read", path)).action, action, "{path}");
         }
