@@ -148,6 +148,7 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
     let adaptive = thinks_adaptively(model);
     let thinking = match request.effort {
         None | Some(Effort::Off) => None,
+        _ if continues_foreign_calls(target, request) => None,
         Some(_) if adaptive => Some(Thinking { r#type: "adaptive", budget_tokens: None }),
         Some(effort) => Some(thinking(effort, max_tokens)),
     };
@@ -176,6 +177,17 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         messages,
     };
     super::to_bytes(&body)
+}
+
+/// Whether the request goes on after calls that were not thought out by this model. The API wants
+/// its own signed thinking in front of them, so that one request goes without.
+fn continues_foreign_calls(target: &Origin, request: &Request) -> bool {
+    let Some(Turn::Assistant { origin, blocks }) = request.turns.last().map(AsRef::as_ref) else {
+        return false;
+    };
+    let has_calls = blocks.iter().any(|b| matches!(b, Block::Call { .. }));
+    let signed = |b: &Block| matches!(b, Block::Reasoning { opaque: Some(_), .. });
+    has_calls && (origin != target || !blocks.iter().any(signed))
 }
 
 /// Models of the house from 4.6 on decide themselves how long to think, and refuse a budget.

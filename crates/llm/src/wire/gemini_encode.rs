@@ -27,7 +27,11 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
             Turn::User(content) => push(&mut contents, "user", content.iter().map(part).collect()),
             Turn::Assistant { origin, blocks } => {
                 let same_maker = origin == target;
-                let said = blocks.iter().filter_map(|b| model_part(b, same_maker)).collect();
+                let mut said: Vec<Value> =
+                    blocks.iter().filter_map(|b| model_part(b, same_maker)).collect();
+                if target.model.starts_with("gemini-3") {
+                    vouch_for_first_call(&mut said);
+                }
                 push(&mut contents, "model", said);
                 push(&mut contents, "user", results(blocks));
             }
@@ -137,6 +141,15 @@ fn model_part(block: &Block, same_maker: bool) -> Option<Value> {
             let plain = json!({ "functionCall": { "name": name, "args": arguments } });
             Some(signed(plain.clone(), opaque).unwrap_or(plain))
         }
+    }
+}
+
+/// These models refuse a step whose first call has no signature; for calls that another model made
+/// there is a word that stands in for one.
+fn vouch_for_first_call(parts: &mut [Value]) {
+    let first = parts.iter_mut().find(|part| part.get("functionCall").is_some());
+    if let Some(call) = first.and_then(Value::as_object_mut) {
+        call.entry("thoughtSignature").or_insert_with(|| json!("skip_thought_signature_validator"));
     }
 }
 

@@ -567,7 +567,7 @@ fn efforts_are_said_in_words_that_the_model_takes() {
     assert_eq!(effort("gpt-5-mini", Minimal), Some("minimal"));
     assert_eq!(effort("gpt-5.4-mini", Minimal), Some("low"));
     assert_eq!((effort("gpt-5.1", Off), effort("grok-4", Off)), (Some("none"), None));
-    let mut request = request(conversation());
+    let mut request = request(vec![Turn::User(vec![Content::text("Hi")])]);
     request.effort = Some(High);
     let new = encoded(Wire::AnthropicMessages, "claude-sonnet-5", &request);
     assert_eq!(
@@ -613,4 +613,18 @@ fn reasoning_is_not_asked_of_a_model_that_has_none_nor_replayed_alone() {
     let bytes = Wire::OpenaiResponses.encode(&origin("m"), &request(alone), quirks);
     let body: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!((&body["include"], &body["input"]), (&Value::Null, &json!([])));
+}
+
+#[test]
+fn a_hand_over_in_the_middle_of_calls_is_one_that_the_target_takes() {
+    let mut request = request(conversation());
+    request.effort = Some(crate::Effort::High);
+    let foreign = encoded(Wire::AnthropicMessages, "claude-sonnet-5", &request);
+    assert_eq!((&foreign["thinking"], &foreign["output_config"]), (&Value::Null, &Value::Null));
+    let own = encoded(Wire::AnthropicMessages, "m", &request);
+    assert_eq!(own["thinking"]["type"], "enabled");
+    let gemini = encoded(Wire::Gemini, "gemini-3.5-flash", &request);
+    let parts = gemini["contents"][1]["parts"].as_array().unwrap();
+    assert_eq!(parts[1]["thoughtSignature"], "skip_thought_signature_validator");
+    assert_eq!(parts[2]["thoughtSignature"], Value::Null, "only the first needs one");
 }
