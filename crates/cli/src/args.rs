@@ -34,6 +34,8 @@ pub enum Command {
     Sessions(Sessions),
     /// Print a session
     Show(Show),
+    /// Shorten a session: notes take the place of its beginning for the model
+    Compact(Compact),
     /// Keep, list and remove keys
     Auth(Auth),
     /// List the models with their limits and prices
@@ -103,6 +105,26 @@ pub struct Run {
     /// Show the model's reasoning too
     #[arg(long)]
     pub thinking: bool,
+    /// Take commands from standard input while working: one JSON object a line
+    #[arg(long, long_help = COMMANDS_HELP)]
+    pub commands: bool,
+}
+
+const COMMANDS_HELP: &str = "\
+Take commands from standard input while working, one JSON object a line:
+  {\"type\":\"steer\",\"text\":\"…\"}       say something that the model sees at the next boundary
+  {\"type\":\"follow_up\",\"text\":\"…\"}   say something when this turn is over
+  {\"type\":\"withdraw\",\"id\":N}         take a message back that still waits
+  {\"type\":\"answer\",\"id\":N,\"reply\":\"once|always|reject\",\"message\":\"…\"}
+  {\"type\":\"compact\"}  {\"type\":\"abort\"}";
+
+#[derive(Debug, Args)]
+pub struct Compact {
+    /// The session, or a beginning of its id; the one used last without it
+    pub id: Option<String>,
+    /// The model that writes the notes, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "P/M")]
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

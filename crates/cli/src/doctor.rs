@@ -91,7 +91,7 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
 
     report.head("Tools");
     let registry = workbench.registry();
-    report.fact("built in", &registry.names().collect::<Vec<_>>().join(", "));
+    report.fact("built in", &registry.names().join(", "));
     let shell = env("SHELL").unwrap_or_else(|| "not set".to_owned());
     report.fact("$SHELL", &shell);
     report.fact("sandbox", "none: writing and commands ask (pass --auto to allow them)");

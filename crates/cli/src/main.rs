@@ -4,6 +4,7 @@
 
 mod args;
 mod auth;
+mod compact;
 mod debug;
 mod doctor;
 mod exit;
@@ -56,6 +57,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Compact(options)) => compact::compact(&shared, options).await,
         Some(Command::Auth(options)) => auth::auth(&shared, &options),
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,

@@ -26,7 +26,7 @@ pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
 }
 
 fn list(workbench: &Workbench, as_json: bool) {
-    let definitions = workbench.registry().definitions(|_| true);
+    let definitions = workbench.registry().definitions();
     if as_json {
         let all: Vec<Value> = definitions
             .iter()
@@ -67,9 +67,13 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let agent = workbench.agent(call.agent.as_deref()).map_err(toolwright::SetupError::from)?;
     let policy = workbench.policy(&agent, call.auto);
     let gate = Arc::new(PermissionGate::new(policy, None));
-    let pipeline =
-        workbench.pipeline(workbench.registry(), gate, workbench.paths.data.join("outputs"));
-    let request = CallRequest { name: call.name, arguments, cut: false };
+    let pipeline = workbench.pipeline(
+        workbench.registry(),
+        &gate,
+        &Arc::default(),
+        workbench.paths.data.join("outputs"),
+    );
+    let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();
     let running = pipeline.run_calls(vec![request], cancel.clone(), sender);

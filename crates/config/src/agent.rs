@@ -2,12 +2,14 @@
 
 use toolwright_permission::{Action, Layer, LayerKind, Rule};
 
-use crate::settings::{AgentSettings, Settings};
+use crate::settings::{AgentMode, AgentSettings, Settings};
 
 #[derive(Debug, Clone)]
 pub struct Agent {
     pub name: String,
     pub description: String,
+    pub mode: AgentMode,
+    pub hidden: bool,
     /// Replaces the standard prompt.
     pub prompt: Option<String>,
     pub model: Option<String>,
@@ -30,7 +32,7 @@ pub struct AgentError {
 impl Agent {
     /// Those that can be chosen, the default first.
     pub fn all(settings: &Settings, home: &str) -> Vec<Self> {
-        let mut agents = vec![build(), plan()];
+        let mut agents = vec![build(), plan(), general(), explore()];
         for (name, own) in &settings.agent {
             let at = agents.iter().position(|a| a.name == *name);
             match (at, own.disable) {
@@ -40,7 +42,7 @@ impl Agent {
                 (None, true) => {}
                 (Some(at), false) => agents[at].change(own, home),
                 (None, false) => {
-                    let mut agent = named(name, "");
+                    let mut agent = named(name, "", AgentMode::All);
                     agent.change(own, home);
                     agents.push(agent);
                 }
@@ -56,6 +58,7 @@ impl Agent {
         wanted: Option<&str>,
     ) -> Result<Self, AgentError> {
         let mut agents = Self::all(settings, home);
+        agents.retain(|agent| agent.mode != AgentMode::Subagent);
         let wanted = wanted.or(settings.default_agent.as_deref()).unwrap_or("build");
         match agents.iter().position(|a| a.name == wanted) {
             Some(at) => Ok(agents.swap_remove(at)),
@@ -64,6 +67,14 @@ impl Agent {
                 known: agents.into_iter().map(|a| a.name).collect(),
             }),
         }
+    }
+
+    /// Those that other agents can give work to, by name.
+    pub fn workers(settings: &Settings, home: &str) -> Vec<Self> {
+        let mut agents = Self::all(settings, home);
+        agents.retain(|agent| agent.mode != AgentMode::Primary && !agent.hidden);
+        agents.sort_by(|a, b| a.name.cmp(&b.name));
+        agents
     }
 
     fn change(&mut self, own: &AgentSettings, home: &str) {
@@ -78,6 +89,8 @@ impl Agent {
         if let Some(description) = &own.description {
             self.description.clone_from(description);
         }
+        self.mode = own.mode.unwrap_or(self.mode);
+        self.hidden |= own.hidden;
         self.temperature = own.temperature.or(self.temperature);
         self.top_p = own.top_p.or(self.top_p);
         self.seed = own.seed.or(self.seed);
@@ -97,10 +110,12 @@ impl Agent {
     }
 }
 
-fn named(name: &str, description: &str) -> Agent {
+fn named(name: &str, description: &str, mode: AgentMode) -> Agent {
     Agent {
         name: name.to_owned(),
         description: description.to_owned(),
+        mode,
+        hidden: false,
         prompt: None,
         model: None,
         temperature: None,
@@ -114,13 +129,37 @@ fn named(name: &str, description: &str) -> Agent {
 }
 
 fn build() -> Agent {
-    named("build", "Works on the project: reads, changes files, runs commands.")
+    let description = "Works on the project: reads, changes files, runs commands.";
+    named("build", description, AgentMode::Primary)
 }
 
 fn plan() -> Agent {
-    let rule = Rule { permission: "edit".into(), pattern: "*".into(), action: Action::Deny };
-    let layer =
-        Layer { kind: LayerKind::Agent, origin: "agent plan".to_owned(), rules: vec![rule] };
     let description = "Looks and thinks, and changes no file.";
-    Agent { layer: Some(layer), ..named("plan", description) }
+    let layer = Some(layer("plan", &[("edit", Action::Deny)]));
+    Agent { layer, ..named("plan", description, AgentMode::Primary) }
+}
+
+fn general() -> Agent {
+    let description =
+        "Does a piece of work of several steps by itself: research, or a change that stands alone.";
+    let layer = Some(layer("general", &[("todowrite", Action::Deny)]));
+    Agent { layer, ..named("general", description, AgentMode::Subagent) }
+}
+
+fn explore() -> Agent {
+    let description = "Searches and reads to answer a question about the code, and changes nothing. Say how thorough it should be.";
+    let refused = ["edit", "task", "todowrite", "question"].map(|key| (key, Action::Deny));
+    let layer = Some(layer("explore", &refused));
+    let prompt = Some(include_str!("prompts/explore.md").trim().to_owned());
+    Agent { layer, prompt, ..named("explore", description, AgentMode::Subagent) }
+}
+
+fn layer(agent: &str, rules: &[(&str, Action)]) -> Layer {
+    let rule = |(key, action): &(&str, Action)| Rule {
+        permission: (*key).to_owned(),
+        pattern: "*".to_owned(),
+        action: *action,
+    };
+    let origin = format!("agent {agent}");
+    Layer { kind: LayerKind::Agent, origin, rules: rules.iter().map(rule).collect() }
 }

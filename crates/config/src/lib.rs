@@ -18,7 +18,8 @@ pub use instructions::{Instruction, find_instructions};
 pub use load::{Config, Environment, Source};
 pub use paths::Paths;
 pub use settings::{
-    AgentSettings, ModelSettings, PermissionSettings, ProviderOptions, ProviderSettings, Settings,
+    AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
+    ProviderOptions, ProviderSettings, Settings,
 };
 
 #[cfg(test)]

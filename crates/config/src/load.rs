@@ -24,6 +24,8 @@ const HARMLESS_KEYS: &[&str] = &[
     "layout",
     "steps",
     "serial_tools",
+    "tool_cache",
+    "tool_timeout",
     "share",
     "snapshot",
     "logLevel",

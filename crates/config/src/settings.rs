@@ -49,6 +49,9 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "tui",
     "steps",
     "serial_tools",
+    "tool_cache",
+    "tool_timeout",
+    "hooks",
 ];
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -65,6 +68,26 @@ pub struct Settings {
     pub steps: Option<u32>,
     /// Calls of one message run one after the other.
     pub serial_tools: Option<bool>,
+    /// Whether a repeated read of something unchanged is answered as unchanged.
+    pub tool_cache: Option<bool>,
+    /// Seconds that a tool call may take, where it does not say itself.
+    pub tool_timeout: Option<u64>,
+    pub compaction: CompactionSettings,
+    /// How deep agents may give work to other agents.
+    pub subagent_depth: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CompactionSettings {
+    /// Make room without being asked.
+    pub auto: Option<bool>,
+    /// Leave out old outputs first.
+    pub prune: Option<bool>,
+    /// Tokens kept free for the answer.
+    pub reserved: Option<u64>,
+    /// Tokens of the newest steps that stay as they are.
+    pub preserve_recent_tokens: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -84,7 +107,20 @@ pub struct AgentSettings {
     #[serde(alias = "maxSteps")]
     pub steps: Option<u32>,
     pub disable: bool,
+    /// Who may choose it: `primary`, `subagent` or `all`.
+    pub mode: Option<AgentMode>,
+    pub hidden: bool,
     pub permission: Option<PermissionSettings>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentMode {
+    /// People talk to it.
+    Primary,
+    /// Other agents give it work.
+    Subagent,
+    All,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

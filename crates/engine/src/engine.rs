@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_llm::{
-    Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice, ToolDefinition,
-};
+use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice};
 use toolwright_session::{Entry, LogError, Session};
-use toolwright_tool::Pipeline;
+use toolwright_tool::{Pipeline, Registry};
 
-use crate::agent_loop::{Budget, Clock, Over, SystemClock, World, run_turn};
+use crate::agent_loop::{Clock, Over, SystemClock, World, compact_now, run_turn};
+use crate::budget::Budget;
 use crate::event::{Event, TurnEnd};
+use crate::hooks::{Hooks, Point};
+use crate::inbox::{Command, Inbox};
 use crate::journal::Record;
+use crate::offer::{ChooseTools, ToolList};
+use crate::room::RoomOptions;
 use crate::settle::turn_end;
 
 /// How long a cancelled turn waits for somebody to take its last event.
@@ -23,27 +27,32 @@ pub struct EngineOptions {
     pub agent: String,
     /// For a new session; an old one goes on with its own.
     pub system: String,
-    pub tools: Vec<ToolDefinition>,
+    /// Everything in the registry, unless told otherwise.
+    pub tools: ChooseTools,
     pub max_output_tokens: Option<u32>,
     pub sampling: Sampling,
     pub effort: Option<Effort>,
     pub price: Option<Price>,
     pub budget: Budget,
     pub clock: Arc<dyn Clock>,
+    pub hooks: Arc<Hooks>,
+    pub room: RoomOptions,
 }
 
 impl EngineOptions {
-    pub fn new(system: impl Into<String>, tools: Vec<ToolDefinition>) -> Self {
+    pub fn new(system: impl Into<String>) -> Self {
         Self {
             agent: "build".to_owned(),
             system: system.into(),
-            tools,
+            tools: Arc::new(Registry::definitions),
             max_output_tokens: None,
             sampling: Sampling::default(),
             effort: None,
             price: None,
             budget: Budget::default(),
             clock: Arc::new(SystemClock),
+            hooks: Arc::default(),
+            room: RoomOptions::default(),
         }
     }
 }
@@ -53,51 +62,71 @@ pub struct Engine {
     pipeline: Pipeline,
     record: Record,
     template: Request,
+    tools: ToolList,
     budget: Budget,
     price: Option<Price>,
     clock: Arc<dyn Clock>,
     agent: String,
+    hooks: Arc<Hooks>,
+    room: RoomOptions,
+    inbox: Arc<Inbox>,
+    /// What hooks want the model to know with the next prompt.
+    context: Vec<String>,
 }
 
 impl Engine {
     /// Takes up a session, new or old. Calls that an earlier process left open get their answer in
     /// the record now, so that it stays the same for ever.
-    pub fn new(
+    pub async fn new(
         model: Arc<dyn Model>,
         pipeline: Pipeline,
         mut record: Record,
         options: EngineOptions,
     ) -> Result<Self, LogError> {
-        let EngineOptions {
-            agent,
-            system,
-            tools,
-            max_output_tokens,
-            sampling,
-            effort,
-            price,
-            budget,
-            clock,
-        } = options;
         settle_open_calls(&mut record)?;
-        let frozen = record.session().system_prompt(&agent).map(str::to_owned);
-        let system = match frozen {
+        let EngineOptions { agent, system, hooks, .. } = options;
+        let about = json!({ "agent": agent, "model": model.origin().to_string() });
+        let is_new = record.session().items().is_empty();
+        let system = match record.session().system_prompt(&agent).map(str::to_owned) {
             Some(frozen) => frozen,
             None => {
+                let system = transform_system(&hooks, &about, system).await;
                 record.add(Entry::Brief { agent: agent.clone(), system: system.clone() })?;
                 system
             }
         };
+        let mut context = Vec::new();
+        if hooks.any(Point::SessionStart) {
+            let source = if is_new { "startup" } else { "resume" };
+            let ran = hooks.run(Point::SessionStart, &json!({ "source": source }), json!({})).await;
+            context = ran.context;
+        }
+        let (tools, listed) = ToolList::new(options.tools, pipeline.registry());
         let template = Request {
             system: system.into(),
             turns: Vec::new(),
-            tools: tools.into(),
+            tools: listed,
             tool_choice: ToolChoice::Auto,
-            max_output_tokens,
-            sampling,
-            effort,
+            max_output_tokens: options.max_output_tokens,
+            sampling: options.sampling,
+            effort: options.effort,
         };
-        Ok(Self { model, pipeline, record, template, budget, price, clock, agent })
+        let inbox = Arc::new(Inbox::behind(record.session().queued()));
+        Ok(Self {
+            model,
+            pipeline,
+            record,
+            template,
+            tools,
+            budget: options.budget,
+            price: options.price,
+            clock: options.clock,
+            agent,
+            hooks,
+            room: options.room,
+            inbox,
+            context,
+        })
     }
 
     pub fn model(&self) -> &Origin {
@@ -108,6 +137,11 @@ impl Engine {
         self.record.session()
     }
 
+    /// Where messages can be left while a turn runs.
+    pub fn inbox(&self) -> Arc<Inbox> {
+        Arc::clone(&self.inbox)
+    }
+
     /// Runs a turn for a new prompt. The last event is always [`Event::TurnEnded`] with what is
     /// returned.
     pub async fn prompt(
@@ -116,12 +150,54 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
-        let model = self.model.origin().clone();
-        let prompt = Entry::Prompt { content, agent: self.agent.clone(), model };
-        match self.record.add(prompt) {
-            Ok(()) => self.resume(cancel, events).await,
-            Err(error) => self.end(Over::from(error), cancel, events).await,
+        self.begin(content, None, cancel, events).await
+    }
+
+    /// Runs a turn for the oldest message that waits, if one does.
+    pub async fn follow_up(
+        &mut self,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) -> Option<TurnEnd> {
+        for command in self.inbox.take() {
+            let entry = match command {
+                Command::Say(message) => Entry::Queued(message),
+                Command::Withdraw(id) => Entry::Unqueued { id },
+                Command::Compact => continue,
+            };
+            if let Err(error) = self.record.add(entry) {
+                return Some(self.end(Over::from(error), cancel, events).await);
+            }
         }
+        let next = self.record.session().queued().first()?.clone();
+        Some(self.begin(next.content, Some(next.id), cancel, events).await)
+    }
+
+    async fn begin(
+        &mut self,
+        content: Vec<Content>,
+        queued: Option<u64>,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) -> TurnEnd {
+        let content = match self.show_to_hooks(content).await {
+            Ok(content) => content,
+            Err(reason) => {
+                let over = Over::Broken(format!("a hook refused the prompt: {reason}"));
+                return self.end(over, cancel, events).await;
+            }
+        };
+        let model = self.model.origin().clone();
+        let agent = self.agent.clone();
+        let prompt = Entry::Prompt { content, agent, model, steer: false, queued };
+        if let Err(error) = self.record.add(prompt) {
+            return self.end(Over::from(error), cancel, events).await;
+        }
+        // What works for somebody else lives on what that one has.
+        if self.record.session().header.parent.is_none() {
+            self.budget.purse.refill();
+        }
+        self.resume(cancel, events).await
     }
 
     /// Goes on with a turn that was cut off.
@@ -130,19 +206,62 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
-        let over = run_turn(World {
+        let over = run_turn(self.world(cancel, events)).await;
+        self.end(over, cancel, events).await
+    }
+
+    /// Replaces the beginning of the conversation by notes on it. Not, if there is nothing to
+    /// replace.
+    pub async fn compact(
+        &mut self,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<bool, TurnEnd> {
+        let made = compact_now(self.world(cancel, events)).await;
+        made.map_err(|over| turn_end(self.record.session(), &over))
+    }
+
+    fn world<'a>(
+        &'a mut self,
+        cancel: &'a CancellationToken,
+        events: &'a mpsc::Sender<Event>,
+    ) -> World<'a> {
+        World {
             model: self.model.as_ref(),
             pipeline: &self.pipeline,
             record: &mut self.record,
             clock: self.clock.as_ref(),
             events,
             cancel,
-            template: &self.template,
-            budget: self.budget,
+            inbox: &self.inbox,
+            hooks: &self.hooks,
+            template: &mut self.template,
+            tools: &mut self.tools,
+            budget: &self.budget,
             price: self.price.as_ref(),
-        })
-        .await;
-        self.end(over, cancel, events).await
+            agent: &self.agent,
+            room: &self.room,
+        }
+    }
+
+    /// A prompt as the hooks leave it, or why it must not be said.
+    async fn show_to_hooks(&mut self, mut content: Vec<Content>) -> Result<Vec<Content>, String> {
+        let mut context = std::mem::take(&mut self.context);
+        if self.hooks.any(Point::ChatMessage) {
+            let input = json!({ "agent": self.agent, "model": self.model.origin().to_string() });
+            let output = json!({ "parts": content });
+            let mut ran = self.hooks.run(Point::ChatMessage, &input, output).await;
+            if let Some(reason) = ran.block {
+                return Err(reason);
+            }
+            // Parts that are no longer in the form of a prompt are not taken over.
+            if let Ok(changed) = serde_json::from_value(ran.output["parts"].take()) {
+                content = changed;
+            }
+            context.extend(ran.context);
+        }
+        content.extend(context.into_iter().map(Content::text));
+        Ok(content)
     }
 
     async fn end(
@@ -162,16 +281,33 @@ impl Engine {
                 _ => turn_end(self.record.session(), &Over::from(error)),
             };
         }
-        let last = Event::TurnEnded(end.clone());
-        tokio::select! {
-            biased;
-            // A listener that is gone has what is returned.
-            _ = events.send(last) => {}
-            // One that does not read while it cancels must not hold us up.
-            () = async { cancel.cancelled().await; tokio::time::sleep(LAST_WORD).await } => {}
+        let mut last: Vec<Event> =
+            self.hooks.take_notices().into_iter().map(|text| Event::Notice { text }).collect();
+        last.push(Event::TurnEnded(end.clone()));
+        for event in last {
+            if self.hooks.any(Point::Event) {
+                self.hooks.tell(&event);
+            }
+            tokio::select! {
+                biased;
+                // A listener that is gone has what is returned.
+                _ = events.send(event) => {}
+                // One that does not read while it cancels must not hold us up.
+                () = async { cancel.cancelled().await; tokio::time::sleep(LAST_WORD).await } => {}
+            }
         }
         end
     }
+}
+
+async fn transform_system(hooks: &Hooks, about: &Value, system: String) -> String {
+    if !hooks.any(Point::SystemTransform) {
+        return system;
+    }
+    let ran = hooks.run(Point::SystemTransform, about, json!({ "system": [system] })).await;
+    let parts = ran.output["system"].as_array().cloned().unwrap_or_default();
+    let parts: Vec<&str> = parts.iter().filter_map(Value::as_str).collect();
+    if parts.is_empty() { system } else { parts.join("\n\n") }
 }
 
 fn settle_open_calls(record: &mut Record) -> Result<(), LogError> {

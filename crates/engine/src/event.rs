@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_llm::{Failure, Finish, Usage};
-use toolwright_session::{Outcome, TurnStatus};
+use toolwright_session::{Outcome, QueueKind, TurnStatus};
 use toolwright_tool::Question;
 
 /// Everything that a face needs to show a turn. By the time an event is sent, what it tells is in
@@ -60,6 +60,33 @@ pub enum Event {
     Notice {
         text: String,
     },
+    /// A message waits for its time.
+    Queued {
+        id: u64,
+        kind: QueueKind,
+    },
+    /// A queued message was taken back.
+    Withdrawn {
+        id: u64,
+    },
+    /// A queued message is now part of the conversation.
+    Delivered {
+        id: u64,
+    },
+    /// Old outputs are no longer sent to the model.
+    Pruned {
+        outputs: usize,
+        tokens: u64,
+    },
+    /// Notes on the beginning of the conversation are being made.
+    Compacting {
+        reason: String,
+    },
+    /// The notes stand in its place now; the numbers are tokens, about.
+    Compacted {
+        before: u64,
+        after: u64,
+    },
     StepEnded {
         usage: Usage,
         finish: Finish,
@@ -68,6 +95,8 @@ pub enum Event {
     },
     /// The last event of a turn.
     TurnEnded(TurnEnd),
+    /// Nothing is left to do: sent by whoever drives turns, after the last of them.
+    Idle,
 }
 
 /// How a turn ended, with what a caller needs to report it truthfully.

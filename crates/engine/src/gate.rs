@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_permission::{Action, Approval, Judgement, Policy, Request};
-use toolwright_tool::{Decision, DeniedBy, Gate, Question};
+use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Question};
 
 use crate::event::{Answer, Event};
+use crate::hooks::{Hooks, Point};
 
 /// Questions that wait for a person.
 #[derive(Default)]
@@ -41,8 +43,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub struct PermissionGate {
-    policy: Mutex<Policy>,
+/// Whoever can be asked, by an agent and by all who work for it.
+struct Person {
     questions: Arc<Questions>,
     /// Where questions are announced; nobody to ask without it.
     asker: Option<mpsc::Sender<Event>>,
@@ -50,67 +52,141 @@ pub struct PermissionGate {
     turn: tokio::sync::Mutex<()>,
 }
 
+pub struct PermissionGate {
+    policy: Mutex<Policy>,
+    person: Arc<Person>,
+    hooks: Arc<Hooks>,
+    /// For whom this agent works: what it may not do, this one may not do either.
+    above: Option<Arc<PermissionGate>>,
+    /// Who asks, where it is not the agent that the person talks to.
+    who: Option<String>,
+}
+
 impl PermissionGate {
     pub fn new(policy: Policy, asker: Option<mpsc::Sender<Event>>) -> Self {
+        let questions = Arc::default();
+        let person = Arc::new(Person { questions, asker, turn: tokio::sync::Mutex::new(()) });
+        let policy = Mutex::new(policy);
+        Self { policy, person, hooks: Arc::default(), above: None, who: None }
+    }
+
+    pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// The door of an agent that works for this one: both sets of rules apply, and its questions go
+    /// to the same person.
+    pub fn below(self: &Arc<Self>, policy: Policy, who: &str) -> Self {
         Self {
             policy: Mutex::new(policy),
-            questions: Arc::default(),
-            asker,
-            turn: tokio::sync::Mutex::new(()),
+            person: Arc::clone(&self.person),
+            hooks: Arc::clone(&self.hooks),
+            above: Some(Arc::clone(self)),
+            who: Some(who.to_owned()),
         }
     }
 
     pub fn questions(&self) -> Arc<Questions> {
-        Arc::clone(&self.questions)
+        Arc::clone(&self.person.questions)
     }
 
     /// Whether a tool with this permission key need not be offered at all.
     pub fn always_denies(&self, permission: &str) -> bool {
         lock(&self.policy).always_denies(permission)
+            || self.above.as_ref().is_some_and(|above| above.always_denies(permission))
     }
 
-    /// The strictest judgement over all requests.
+    /// Whether the rules refuse this, whoever asks.
+    pub fn denies_outright(&self, permission: &str, pattern: &str) -> bool {
+        let (permission, pattern) = (permission.to_owned(), pattern.to_owned());
+        let always = pattern.clone();
+        let request = Request { permission, pattern, also: None, always, harmless: false };
+        self.judge(&[request]).action == Action::Deny
+    }
+
+    /// The strictest judgement over all requests, here and above.
     fn judge(&self, requests: &[Request]) -> Judgement {
         let policy = lock(&self.policy);
         let strictest = requests.iter().map(|r| policy.judge(r)).max_by_key(|j| j.action);
-        strictest.unwrap_or_else(|| Judgement {
+        drop(policy);
+        let own = strictest.unwrap_or_else(|| Judgement {
             action: Action::Allow,
             rule: None,
             from: "plan".to_owned(),
             why: "it touches nothing".to_owned(),
-        })
+        });
+        match self.above.as_ref().map(|above| above.judge(requests)) {
+            Some(above) if above.action > own.action => above,
+            _ => own,
+        }
     }
 
-    async fn ask(&self, question: &Question, judgement: Judgement) -> Decision {
-        let Some(asker) = &self.asker else {
+    /// What somebody agreed to holds above too: it was the same person.
+    fn approve(&self, requests: &[Request]) {
+        let mut policy = lock(&self.policy);
+        for Request { permission, always, .. } in requests {
+            policy.approve(Approval { permission: permission.clone(), pattern: always.clone() });
+        }
+        drop(policy);
+        if let Some(above) = &self.above {
+            above.approve(requests);
+        }
+    }
+
+    /// What the hooks say to a question, if they say something.
+    async fn ask_hooks(&self, question: &Question) -> Option<Decision> {
+        if !self.hooks.any(Point::PermissionAsk) {
+            return None;
+        }
+        let permissions: Vec<_> = question.requests.iter().map(|r| json!(r)).collect();
+        let input = json!({
+            "tool": question.tool, "summary": question.summary, "permissions": permissions,
+        });
+        let ran = self.hooks.run(Point::PermissionAsk, &input, json!({ "status": "ask" })).await;
+        let denied = |reason: String| Decision::Deny {
+            by: DeniedBy::Rule,
+            message: format!("Permission denied: {} ({reason}).", question.summary),
+        };
+        match (ran.block, ran.output["status"].as_str()) {
+            (Some(reason), _) => Some(denied(reason)),
+            (None, Some("deny")) => Some(denied("by a hook".to_owned())),
+            (None, Some("allow")) => Some(Decision::Allow { why: "approved by a hook".to_owned() }),
+            (None, _) => None,
+        }
+    }
+
+    async fn ask(&self, question: &Question, why: String) -> Decision {
+        if let Some(decision) = self.ask_hooks(question).await {
+            return decision;
+        }
+        let Some(asker) = &self.person.asker else {
             return Decision::Deny {
                 by: DeniedBy::Nobody,
                 message: format!(
-                    "Permission denied: {} needs a person's approval ({}), and nobody can be asked in this run.",
-                    question.summary, judgement.why
+                    "Permission denied: {} needs a person's approval ({why}), and nobody can be asked in this run.",
+                    question.summary
                 ),
             };
         };
-        let _turn = self.turn.lock().await;
+        let _turn = self.person.turn.lock().await;
         // An answer to the question before may cover this one.
-        if self.judge(&question.requests).action == Action::Allow {
+        if question.hint != Hint::Ask && self.judge(&question.requests).action == Action::Allow {
             return Decision::Allow { why: "approved earlier in this session".to_owned() };
         }
-        let (id, answer) = self.questions.open();
-        let event = Event::Question { id, question: question.clone() };
-        if asker.send(event).await.is_err() {
+        let (id, answer) = self.person.questions.open();
+        let mut shown = question.clone();
+        if let Some(who) = &self.who {
+            shown.summary = format!("[{who}] {}", shown.summary);
+        }
+        if asker.send(Event::Question { id, question: shown }).await.is_err() {
             let message = "Permission denied: nobody can be asked any more.".to_owned();
             return Decision::Deny { by: DeniedBy::Nobody, message };
         }
         match answer.await {
             Ok(Answer::Once) => Decision::Allow { why: "approved by the user".to_owned() },
             Ok(Answer::Always) => {
-                let mut policy = lock(&self.policy);
-                for Request { permission, always, .. } in &question.requests {
-                    let approval =
-                        Approval { permission: permission.clone(), pattern: always.clone() };
-                    policy.approve(approval);
-                }
+                self.approve(&question.requests);
                 Decision::Allow { why: "approved by the user for this session".to_owned() }
             }
             Ok(Answer::Reject { message }) => {
@@ -131,16 +207,20 @@ impl Gate for PermissionGate {
     fn decide<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Decision> {
         async move {
             let judgement = self.judge(&question.requests);
-            match judgement.action {
-                Action::Allow => Decision::Allow { why: judgement.why },
-                Action::Deny => Decision::Deny {
+            match (judgement.action, question.hint) {
+                (Action::Deny, _) => Decision::Deny {
                     by: DeniedBy::Rule,
                     message: format!(
                         "Permission denied: {} ({}).",
                         question.summary, judgement.why
                     ),
                 },
-                Action::Ask => self.ask(question, judgement).await,
+                (Action::Ask, Hint::Allow) => {
+                    Decision::Allow { why: "approved by a hook".to_owned() }
+                }
+                (Action::Ask, _) => self.ask(question, judgement.why).await,
+                (Action::Allow, Hint::Ask) => self.ask(question, "a hook asks".to_owned()).await,
+                (Action::Allow, _) => Decision::Allow { why: judgement.why },
             }
         }
         .boxed()
@@ -148,5 +228,10 @@ impl Gate for PermissionGate {
 
     fn allows_silently(&self, requests: &[Request]) -> bool {
         self.judge(requests).action == Action::Allow
+    }
+
+    fn allows_by_rule(&self, request: &Request) -> bool {
+        lock(&self.policy).allows_by_rule(request)
+            && self.above.as_ref().is_none_or(|above| above.allows_by_rule(request))
     }
 }

@@ -4,16 +4,33 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent_loop;
+mod answer;
+mod budget;
+mod calls;
 mod context;
+mod doom;
 mod engine;
 mod event;
 mod gate;
+mod hooks;
+mod inbox;
 mod journal;
+mod listen;
+mod offer;
+mod room;
 mod settle;
+mod task;
+mod transcript;
 
-pub use agent_loop::{Budget, Clock, SystemClock};
+pub use agent_loop::{Clock, SystemClock};
+pub use budget::{Budget, Purse};
 pub use context::{Context, system_prompt};
 pub use engine::{Engine, EngineOptions};
 pub use event::{Answer, Denial, Event, TurnEnd};
 pub use gate::{PermissionGate, Questions};
+pub use hooks::{Hook, Hooks, OnFailure, Point, Verdict};
+pub use inbox::Inbox;
 pub use journal::{Journal, Record, Unrecorded};
+pub use offer::ChooseTools;
+pub use room::RoomOptions;
+pub use task::{Crew, Order, Task, Worker};

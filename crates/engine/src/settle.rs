@@ -21,11 +21,18 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
         if step.finish.is_some() {
             cost = cost.zip(step.cost).map(|(sum, cost)| sum + cost);
         }
+        let others = step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
+        cost = cost.map(|sum| sum + others);
     }
     let (problem, advice) = match over {
         Over::Done | Over::Interrupted => (None, None),
         Over::Failed(failure) => (Some(failure.to_string()), Some(failure.advice())),
         Over::Broken(message) => (Some(message.clone()), None),
+        Over::Circling(what) => {
+            let problem = format!("the model goes round in circles ({what})");
+            let advice = "Say more about what to do, or allow it with the permission doom_loop.";
+            (Some(problem), Some(advice))
+        }
         Over::OutOfBudget(what) => (Some(format!("the budget ran out ({what})")), None),
     };
     let status = match over.status() {
@@ -56,7 +63,7 @@ fn gave_up_after_denial(session: &Session, denials: &[Denial]) -> bool {
     unasked || last.is_some_and(|s| s.calls().filter_map(|c| c.outcome()).any(was_denied))
 }
 
-fn answer(session: &Session) -> Arc<str> {
+pub(crate) fn answer(session: &Session) -> Arc<str> {
     let Some(step) = session.last_step() else { return "".into() };
     let outcomes = step.calls().filter_map(|call| call.outcome());
     if let Some(answer) = outcomes.into_iter().find_map(|o| FinalAnswer::captured(&o.details)) {

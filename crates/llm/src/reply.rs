@@ -120,6 +120,17 @@ impl ReplyBuilder {
         self.usage
     }
 
+    /// Id, name and arguments of the call in this block, if it is whole and is the answer's call
+    /// number `position`.
+    pub fn whole_call(&self, block: u32, position: usize) -> Option<(&str, &str, &str)> {
+        let calls = self.blocks.iter().filter(|b| matches!(b.block.kind, ReplyKind::Call { .. }));
+        let found = calls.into_iter().nth(position).filter(|b| b.ended && b.number == block)?;
+        match &found.block.kind {
+            ReplyKind::Call { id, name, arguments } => Some((id, name, arguments)),
+            _ => None,
+        }
+    }
+
     /// The answer. Calls whose block never ended are left out: they must not run.
     pub fn build(self) -> Reply {
         let whole = |b: &Building| b.ended || !matches!(b.block.kind, ReplyKind::Call { .. });

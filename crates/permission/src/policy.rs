@@ -74,6 +74,11 @@ impl Policy {
         }
     }
 
+    /// Where we keep what was too large for an answer: the model is told to look there.
+    pub fn allow_outputs(&mut self, folder: &std::path::Path) {
+        self.allow_by_default("external_directory", &format!("{}/*", folder.display()));
+    }
+
     pub fn approve(&mut self, approval: Approval) {
         self.approvals.push(approval);
     }
@@ -113,6 +118,11 @@ impl Policy {
             let last = layer.rules.iter().rfind(|rule| matches(permission, &rule.permission));
             last.is_some_and(|rule| rule.action == Action::Deny && rule.pattern == "*")
         })
+    }
+
+    /// Whether the rules themselves allow it: neither `--auto` nor an approval is asked.
+    pub fn allows_by_rule(&self, request: &Request) -> bool {
+        self.judge(request).rule.is_some_and(|rule| rule.action == Action::Allow)
     }
 
     fn settle(&self, request: &Request, layer: &Layer, rule: &Rule) -> (Action, String) {

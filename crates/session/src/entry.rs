@@ -15,6 +15,33 @@ pub enum Entry {
         content: Vec<Content>,
         agent: String,
         model: Origin,
+        /// Said while the turn was under way: the turn goes on with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        steer: bool,
+        /// The queued message that this is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queued: Option<u64>,
+    },
+    /// A message that came while the model was at work and waits for its time.
+    Queued(Queued),
+    /// A queued message was taken back.
+    Unqueued {
+        id: u64,
+    },
+    /// Outputs that are no longer sent to a model; people still see them.
+    Pruned {
+        calls: Vec<CallPlace>,
+    },
+    /// What came before `keep_from` is sent to a model as `summary` from here on.
+    Compacted {
+        summary: String,
+        /// The first item of the session that is still sent as it was.
+        keep_from: usize,
+        reason: String,
+        #[serde(default)]
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
     },
     /// The system prompt, frozen for the rest of the session: changing it would void the provider's
     /// cache of everything behind it.
@@ -58,6 +85,8 @@ pub enum Entry {
         /// Whether it may change something; a call that only reads is harmless to repeat.
         effects: bool,
         decision: String,
+        #[serde(default, skip_serializing_if = "Touched::is_empty")]
+        touched: Touched,
     },
     CallSettled {
         call: usize,
@@ -69,6 +98,45 @@ pub enum Entry {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Queued {
+    pub id: u64,
+    pub kind: QueueKind,
+    pub content: Vec<Content>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueKind {
+    /// Seen by the model at the next boundary.
+    Steer,
+    /// A turn of its own after this one.
+    FollowUp,
+}
+
+/// Where a call stands: the item of the session, and the call of its step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPlace {
+    pub item: usize,
+    pub call: usize,
+}
+
+/// The paths that a call declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Touched {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+}
+
+impl Touched {
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub session: String,
     pub directory: String,
@@ -76,6 +144,9 @@ pub struct Header {
     pub made_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
+    /// The session whose agent gave this one its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

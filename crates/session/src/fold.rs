@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toolwright_llm::{Content, Origin, Turn, Usage};
 
-use crate::entry::{DeltaKind, Entry, Header, TurnStatus};
+use crate::entry::{CallPlace, DeltaKind, Entry, Header, Queued, TurnStatus};
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +13,16 @@ pub struct Prompt {
     pub content: Vec<Content>,
     pub agent: String,
     pub model: Origin,
+    /// Said in the middle of a turn.
+    pub steer: bool,
+}
+
+/// What stands for the beginning of the conversation in requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compaction {
+    pub summary: String,
+    /// The first item that is sent as it was.
+    pub keep_from: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +43,8 @@ pub struct Session {
     brief: Option<(String, String)>,
     call_ids: HashSet<String>,
     steps: usize,
+    queued: Vec<Queued>,
+    compaction: Option<Compaction>,
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
@@ -48,6 +60,8 @@ impl Session {
             brief: None,
             call_ids: HashSet::new(),
             steps: 0,
+            queued: Vec::new(),
+            compaction: None,
             frozen: Vec::new(),
             frozen_items: 0,
         }
@@ -55,6 +69,20 @@ impl Session {
 
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// Messages that wait for their time, oldest first.
+    pub fn queued(&self) -> &[Queued] {
+        &self.queued
+    }
+
+    pub fn compaction(&self) -> Option<&Compaction> {
+        self.compaction.as_ref()
+    }
+
+    /// The first item that is still sent to a model as it was.
+    pub fn sent_from(&self) -> usize {
+        self.compaction.as_ref().map_or(0, |c| c.keep_from)
     }
 
     pub fn usage(&self) -> Usage {
@@ -85,9 +113,10 @@ impl Session {
         })
     }
 
-    /// Steps since the newest prompt.
+    /// Steps since the prompt that began the newest turn.
     pub fn steps_of_turn(&self) -> impl Iterator<Item = &Step> {
-        let start = self.items.iter().rposition(|i| matches!(i, Item::Prompt(_))).unwrap_or(0);
+        let begins = |item: &Item| matches!(item, Item::Prompt(prompt) if !prompt.steer);
+        let start = self.items.iter().rposition(begins).unwrap_or(0);
         self.items[start..].iter().filter_map(|item| match item {
             Item::Step(step) => Some(step),
             Item::Prompt(_) | Item::Note(_) => None,
@@ -103,8 +132,13 @@ impl Session {
         self.steps
     }
 
-    /// Whether the newest turn was cut off: something is left to do without a new prompt.
+    /// Whether something is left to do without a new prompt.
     pub fn is_open(&self) -> bool {
+        self.is_cut_off() || !self.queued.is_empty()
+    }
+
+    /// Whether the newest turn never came to its answer.
+    pub fn is_cut_off(&self) -> bool {
         let answered = |step: &Step| step.finish.is_some() && step.calls().next().is_none();
         match self.items.last() {
             None => false,
@@ -126,9 +160,18 @@ impl Session {
         match entry {
             // A file has one header; a fork keeps the entry of the original behind its own.
             Entry::Session(_) => {}
-            Entry::Prompt { content, agent, model } => {
+            Entry::Prompt { content, agent, model, steer, queued } => {
                 self.ended = None;
-                self.items.push(Item::Prompt(Prompt { content, agent, model }));
+                self.queued.retain(|waiting| Some(waiting.id) != queued);
+                self.items.push(Item::Prompt(Prompt { content, agent, model, steer }));
+            }
+            Entry::Queued(message) => self.queued.push(message),
+            Entry::Unqueued { id } => self.queued.retain(|waiting| waiting.id != id),
+            Entry::Pruned { calls } => self.prune(&calls),
+            Entry::Compacted { summary, keep_from, usage, .. } => {
+                self.usage += usage;
+                self.compaction = Some(Compaction { summary, keep_from });
+                self.thaw();
             }
             Entry::Brief { agent, system } => self.brief = Some((agent, system)),
             Entry::Note { text } => self.items.push(Item::Note(text)),
@@ -159,9 +202,9 @@ impl Session {
                     step.failure = Some(failure);
                 }
             }
-            Entry::CallStarted { call, summary, effects, .. } => {
+            Entry::CallStarted { call, summary, effects, touched, .. } => {
                 if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
-                    call.start(summary, effects);
+                    call.start(summary, effects, touched);
                 }
             }
             Entry::CallSettled { call, outcome } => {
@@ -173,8 +216,31 @@ impl Session {
         }
     }
 
+    fn prune(&mut self, calls: &[CallPlace]) {
+        for place in calls {
+            if let Some(Item::Step(step)) = self.items.get_mut(place.item)
+                && let Some(call) = step.call_mut(place.call)
+            {
+                call.prune();
+            }
+        }
+        self.thaw();
+    }
+
+    /// What was frozen is no longer what is sent.
+    fn thaw(&mut self) {
+        self.frozen.clear();
+        self.frozen_items = 0;
+    }
+
     /// The conversation for a model. Costs what is new since the last time it was asked for.
     pub fn turns(&mut self) -> Vec<Arc<Turn>> {
+        if self.frozen.is_empty()
+            && let Some(Compaction { summary, keep_from }) = &self.compaction
+        {
+            self.frozen.push(Arc::new(Turn::User(vec![Content::text(summary.clone())])));
+            self.frozen_items = *keep_from;
+        }
         while let Some(item) = self.items.get(self.frozen_items) {
             let last = self.frozen_items + 1 == self.items.len();
             let settled = match item {
@@ -205,8 +271,9 @@ impl Session {
             let tool = call.name.clone();
             let details = serde_json::Value::Null;
             let attachments = Vec::new();
+            let (duration_ms, cost) = (0, None);
             let outcome =
-                Outcome { ending, tool, output, title, details, attachments, duration_ms: 0 };
+                Outcome { ending, tool, output, title, details, attachments, duration_ms, cost };
             Some((position, outcome))
         });
         open.collect()

@@ -14,8 +14,8 @@ mod log_tests;
 mod step;
 mod store;
 
-pub use entry::{DeltaKind, Entry, Header, TurnStatus};
-pub use fold::{Item, Prompt, Session};
+pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched, TurnStatus};
+pub use fold::{Compaction, Item, Prompt, Session};
 pub use log::{Log, LogError, Notice};
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};

@@ -19,6 +19,7 @@ fn outcome(output: &str) -> Outcome {
         details: json!({"exit": 0}),
         attachments: Vec::new(),
         duration_ms: 1,
+        cost: None,
     }
 }
 
@@ -35,6 +36,8 @@ fn entries() -> Vec<Entry> {
             content: vec![Content::text("Grüße\nund mehr")],
             agent: "build".into(),
             model: model(),
+            steer: false,
+            queued: None,
         },
         Entry::StepStarted { model: model() },
         Entry::Delta { kind: crate::DeltaKind::Text, text: "Hal".into() },
@@ -54,6 +57,7 @@ fn entries() -> Vec<Entry> {
             summary: "rm x".into(),
             effects: true,
             decision: "d".into(),
+            touched: Default::default(),
         },
         Entry::CallSettled { call: 0, outcome: outcome("first") },
         Entry::TurnEnded { status: TurnStatus::Interrupted },
@@ -111,6 +115,7 @@ fn a_slot_moves_forward_only_and_says_what_is_known() {
         summary: "again".into(),
         effects: true,
         decision: String::new(),
+        touched: Default::default(),
     });
     session.apply(Entry::CallSettled { call: 9, outcome: outcome("nowhere") });
     assert!(results(&mut session)[0].contains("first"), "a settled slot stays");

@@ -6,6 +6,8 @@ use toolwright_llm::{
     Block, CallResult, Content, Failure, Finish, Media, Opaque, Origin, Turn, Usage,
 };
 
+use crate::entry::Touched;
+
 /// A part of a reply as it is logged: calls have no result yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -60,7 +62,12 @@ pub struct Call {
     pub arguments: String,
     opaque: Opaque,
     slot: Slot,
+    touched: Touched,
+    pruned: bool,
 }
+
+/// What stands in a request where an output was.
+const PRUNED: &str = "[The output was removed to save room. Call the tool again if it is needed.]";
 
 /// Where a call's result will stand. Born pending, moves forward only.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -90,6 +97,9 @@ pub struct Outcome {
     pub attachments: Vec<Media>,
     #[serde(default)]
     pub duration_ms: u64,
+    /// US dollars that the call itself spent on models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,8 +146,23 @@ impl Call {
         }
     }
 
+    /// The paths that it declared, once it was about to run.
+    pub fn touched(&self) -> &Touched {
+        &self.touched
+    }
+
+    /// Whether its output is no longer sent.
+    pub fn is_pruned(&self) -> bool {
+        self.pruned
+    }
+
+    pub(crate) fn prune(&mut self) {
+        self.pruned = true;
+    }
+
     /// Pending to running. A slot that has moved on stays where it is.
-    pub(crate) fn start(&mut self, summary: String, effects: bool) {
+    pub(crate) fn start(&mut self, summary: String, effects: bool, touched: Touched) {
+        self.touched = touched;
         if self.slot == Slot::Pending {
             self.slot = Slot::Running { summary, effects };
         }
@@ -156,6 +181,10 @@ impl Call {
         match &self.slot {
             open @ (Slot::Pending | Slot::Running { .. }) => {
                 CallResult { content: vec![Content::text(open.unsettled_text())], is_error: true }
+            }
+            Slot::Settled(outcome) if self.pruned => {
+                let is_error = outcome.ending != Ending::Completed;
+                CallResult { content: vec![Content::text(PRUNED)], is_error }
             }
             Slot::Settled(outcome) => {
                 let mut content = vec![Content::text(outcome.output.clone())];
@@ -205,7 +234,8 @@ impl Step {
             ReplyPart::Reasoning { text, opaque } => StepBlock::Reasoning { text, opaque },
             ReplyPart::ServerTool { name, opaque } => StepBlock::ServerTool { name, opaque },
             ReplyPart::Call { id, name, arguments, opaque } => {
-                StepBlock::Call(Call { id, name, arguments, opaque, slot: Slot::Pending })
+                let (slot, touched) = (Slot::Pending, Touched::default());
+                StepBlock::Call(Call { id, name, arguments, opaque, slot, touched, pruned: false })
             }
         };
         self.blocks = parts.into_iter().map(block).collect();

@@ -43,7 +43,14 @@ impl Store {
     }
 
     pub fn create(&self, directory: &Path, made_by: &str) -> Result<(Log, Session), LogError> {
-        self.begin(directory.display().to_string(), made_by, None)
+        let header = header(directory.display().to_string(), made_by);
+        self.begin(header)
+    }
+
+    /// A session for an agent that works for another. It is not listed beside its parent.
+    pub fn create_child(&self, parent: &Header, made_by: &str) -> Result<(Log, Session), LogError> {
+        let own = header(parent.directory.clone(), made_by);
+        self.begin(Header { parent: Some(parent.session.clone()), ..own })
     }
 
     /// Opens by id, or by a beginning of one that fits no other.
@@ -71,9 +78,9 @@ impl Store {
     /// Copies a session under a new id; the original is left alone and may be in use.
     pub fn fork(&self, original: &Session, made_by: &str) -> Result<(Log, Session), OpenError> {
         let source = self.find(&original.header.session)?;
-        let header = &original.header;
-        let from = Some(header.session.clone());
-        let (mut log, mut session) = self.begin(header.directory.clone(), made_by, from)?;
+        let own = header(original.header.directory.clone(), made_by);
+        let forked_from = Some(original.header.session.clone());
+        let (mut log, mut session) = self.begin(Header { forked_from, ..own })?;
         for entry in Log::peek(&source)?.into_iter().skip(1) {
             log.append(&entry)?;
             session.apply(entry);
@@ -104,15 +111,12 @@ impl Store {
             .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
-    fn begin(
-        &self,
-        directory: String,
-        made_by: &str,
-        forked_from: Option<String>,
-    ) -> Result<(Log, Session), LogError> {
-        let id = format!("ses_{}", ulid::Ulid::generate().to_string().to_lowercase());
-        let path = self.project(Path::new(&directory)).join(format!("{id}.jsonl"));
-        let header = Header { session: id, directory, made_by: made_by.to_owned(), forked_from };
+    fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
+        let mut folder = self.project(Path::new(&header.directory));
+        if header.parent.is_some() {
+            folder.push(CHILDREN);
+        }
+        let path = folder.join(format!("{}.jsonl", header.session));
         let mut log = Log::create(&path)?;
         log.append(&Entry::Session(header.clone()))?;
         Ok((log, Session::new(header)))
@@ -122,6 +126,9 @@ impl Store {
         let named = |path: &PathBuf| id_of(path).to_owned();
         let mut fitting: Vec<PathBuf> =
             self.all_files().filter(|p| !id.is_empty() && id_of(p).starts_with(id)).collect();
+        if fitting.is_empty() && !id.is_empty() {
+            fitting.extend(self.all_children().filter(|p| id_of(p).starts_with(id)));
+        }
         if let Some(exact) = fitting.iter().position(|p| id_of(p) == id) {
             return Ok(fitting.swap_remove(exact));
         }
@@ -140,6 +147,11 @@ impl Store {
         projects.flat_map(|project| session_files(&project.path()).collect::<Vec<_>>())
     }
 
+    fn all_children(&self) -> impl Iterator<Item = PathBuf> {
+        let projects = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        projects.flat_map(|p| session_files(&p.path().join(CHILDREN)).collect::<Vec<_>>())
+    }
+
     /// Readable, and unique by a hash where two paths would read alike.
     fn project(&self, directory: &Path) -> PathBuf {
         const READABLE_CHARS: usize = 80;
@@ -153,6 +165,15 @@ impl Store {
         let start = tail.len().saturating_sub(READABLE_CHARS);
         self.root.join(format!("{}-{hash:08x}", &tail[start..]))
     }
+}
+
+/// The folder of a project in which sub-agents' sessions are kept.
+const CHILDREN: &str = "children";
+
+fn header(directory: String, made_by: &str) -> Header {
+    let session = format!("ses_{}", ulid::Ulid::generate().to_string().to_lowercase());
+    let made_by = made_by.to_owned();
+    Header { session, directory, made_by, forked_from: None, parent: None }
 }
 
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {

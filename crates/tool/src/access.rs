@@ -1,8 +1,10 @@
 //! What a call would touch, as data.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use toolwright_permission::{Request, named_by_plain_command, pieces};
+use toolwright_session::Touched;
 
 use crate::Workspace;
 
@@ -27,6 +29,16 @@ pub enum Access {
         command: String,
         directory: PathBuf,
     },
+    /// A page or a service on the network.
+    Fetch {
+        /// The asking tool's own key: `webfetch`, `websearch`.
+        permission: &'static str,
+        url: String,
+    },
+    /// Another agent that works on its own and asks for itself.
+    Delegate {
+        agent: String,
+    },
     /// Whatever else rules can be written for: a custom tool's own key and pattern.
     Custom {
         permission: String,
@@ -49,11 +61,37 @@ pub struct Plan {
     /// What the call is about, in one line, before it has run.
     pub summary: String,
     pub accesses: Vec<Access>,
+    /// How long the call may take, where it says so itself.
+    pub time_limit: Option<Duration>,
 }
+
+/// Paths of one call that are remembered: enough for any edit, not for a search through a tree.
+const TOUCHED_CAP: usize = 64;
 
 impl Plan {
     pub fn new(summary: impl Into<String>, accesses: Vec<Access>) -> Self {
-        Self { summary: summary.into(), accesses }
+        Self { summary: summary.into(), accesses, time_limit: None }
+    }
+
+    /// The call has a time of its own.
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
+    /// The single paths that the call declares, as people write them.
+    pub fn touched(&self, workspace: &Workspace) -> Touched {
+        let mut touched = Touched::default();
+        for access in self.accesses.iter().take(TOUCHED_CAP) {
+            match access {
+                Access::Read { path, extent: Extent::Single } => {
+                    touched.reads.push(workspace.relative(path));
+                }
+                Access::Write { path, .. } => touched.writes.push(workspace.relative(path)),
+                _ => {}
+            }
+        }
+        touched
     }
 
     /// Whether the call may change something.
@@ -89,7 +127,7 @@ impl Plan {
             }
             other => other.clone(),
         };
-        Self { summary: self.summary.clone(), accesses: self.accesses.iter().map(read).collect() }
+        Self::new(self.summary.clone(), self.accesses.iter().map(read).collect())
     }
 
     /// What a person should see before deciding: the diff or the command.
@@ -107,8 +145,8 @@ impl Plan {
 impl Access {
     pub(crate) fn may_change(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Search { .. } => false,
-            Self::Write { .. } | Self::Execute { .. } => true,
+            Self::Read { .. } | Self::Search { .. } | Self::Fetch { .. } => false,
+            Self::Write { .. } | Self::Execute { .. } | Self::Delegate { .. } => true,
             Self::Custom { read_only, .. } => !read_only,
         }
     }
@@ -116,9 +154,11 @@ impl Access {
     /// Whether two calls with these accesses must keep their order. A shell may read anything, so it
     /// is ordered against declared writes; two shells run side by side, as people expect of them.
     fn conflicts_with(&self, other: &Self) -> bool {
-        use Access::{Custom, Execute, Write};
+        use Access::{Custom, Delegate, Execute, Write};
         match (self, other) {
-            (Write { .. }, Execute { .. }) | (Execute { .. }, Write { .. }) => true,
+            // Another agent may run anything too, and several of them may work at once.
+            (Write { .. }, Execute { .. } | Delegate { .. })
+            | (Execute { .. } | Delegate { .. }, Write { .. }) => true,
             (Write { path, .. }, touched) | (touched, Write { path, .. }) => touched.touches(path),
             (
                 Custom { permission: a, read_only: false, .. },
@@ -137,7 +177,10 @@ impl Access {
             Self::Search { root, .. } => path.starts_with(root),
             // A file where the other needs a folder, or the other way round, is a conflict too.
             Self::Write { path: own, .. } => path.starts_with(own) || own.starts_with(path),
-            Self::Execute { .. } | Self::Custom { .. } => false,
+            Self::Execute { .. }
+            | Self::Fetch { .. }
+            | Self::Delegate { .. }
+            | Self::Custom { .. } => false,
         }
     }
 
@@ -189,6 +232,12 @@ impl Access {
                 let piece =
                     |piece: String| Request { harmless, ..request("bash", piece.clone(), &piece) };
                 found.extend(pieces(command).into_iter().map(piece));
+            }
+            Self::Fetch { permission, url } => {
+                found.push(request(permission, url.clone(), "*"));
+            }
+            Self::Delegate { agent } => {
+                found.push(request("task", agent.clone(), "*"));
             }
             Self::Custom { permission, pattern, .. } => {
                 found.push(request(permission, pattern.clone(), "*"));

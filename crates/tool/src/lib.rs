@@ -7,11 +7,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod access;
+mod cache;
 mod capture;
+mod deferred;
+mod early;
 mod final_answer;
 mod fit;
 mod function;
+mod hooks;
+mod perform;
 mod pipeline;
+mod progress;
 mod registry;
 mod repair;
 mod schedule;
@@ -21,16 +27,21 @@ mod validate;
 mod workspace;
 
 pub use access::{Access, Extent, Plan};
+pub use cache::canonical;
 pub use capture::{Capture, Captured};
+pub use early::EarlyCalls;
 pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
+pub use hooks::{Before, CallHooks, Hint, HookedCall};
 pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,
 };
-pub use registry::Registry;
+pub use progress::Progress;
+pub use registry::{Audience, Offer, Registry, Source};
+pub use schedule::Batch;
 pub use tool::{
-    AnyTool, MayRead, PlanContext, Planned, Progress, RunContext, Tool, ToolError, ToolOutput,
+    AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 pub use workspace::{Files, Workspace};
 

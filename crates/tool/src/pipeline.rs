@@ -2,25 +2,27 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_permission::Request;
-use toolwright_session::{Ending, Outcome};
+use toolwright_session::{Ending, Outcome, Touched};
 
-use crate::access::{Access, Extent, Plan};
-use crate::fit::{Outputs, fit};
+use crate::access::Plan;
+use crate::cache::Cache;
+use crate::deferred;
+use crate::fit::Outputs;
+use crate::hooks::{Before, CallHooks, Hint, HookedCall};
+use crate::perform::crashed;
 use crate::registry::{Registered, Registry};
 use crate::repair;
-use crate::tool::{
-    ErasedPlan, MayRead, PlanContext, Progress, RunContext, RunOnce, ToolError, ToolOutput,
-};
+use crate::tool::{ErasedPlan, PlanContext, RunOnce, ToolError};
 use crate::validate::invalid_arguments;
-use crate::workspace::{Files, Workspace};
+use crate::workspace::Workspace;
 
 /// How long a call may take when nobody says otherwise.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
@@ -28,12 +30,10 @@ const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
 /// How long a tool may look at its arguments. Planning only reads.
 const PLAN_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a cancelled tool may take to hand over what it has.
-const CANCEL_GRACE: Duration = Duration::from_millis(500);
-
 /// A call as the model made it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallRequest {
+    pub id: String,
     pub name: String,
     pub arguments: String,
     /// The answer was cut off at the token limit: its end may be missing.
@@ -49,6 +49,7 @@ pub struct Question {
     pub requests: Vec<Request>,
     /// The diff or the command.
     pub preview: Option<String>,
+    pub hint: Hint,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +81,10 @@ pub trait Gate: Send + Sync {
     fn decide<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Decision>;
     /// Whether all of this is allowed without asking anybody.
     fn allows_silently(&self, requests: &[Request]) -> bool;
+    /// Whether a rule says so, and not merely somebody who was asked.
+    fn allows_by_rule(&self, _request: &Request) -> bool {
+        false
+    }
 }
 
 /// What happens to calls while they run.
@@ -92,6 +97,7 @@ pub enum Update {
         tool: String,
         summary: String,
         effects: bool,
+        touched: Touched,
         decision: String,
         go: oneshot::Sender<()>,
     },
@@ -110,35 +116,49 @@ pub enum Update {
     },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PipelineOptions {
     /// Where large outputs go.
     pub outputs: PathBuf,
     pub deadline: Duration,
     /// Calls of one message run one after the other.
     pub serial: bool,
+    /// A repeated call that only reads is answered as unchanged while that is true.
+    pub cache: bool,
+    pub hooks: Option<Arc<dyn CallHooks>>,
 }
 
 impl PipelineOptions {
     pub fn new(outputs: impl Into<PathBuf>) -> Self {
-        Self { outputs: outputs.into(), deadline: DEFAULT_DEADLINE, serial: false }
+        Self {
+            outputs: outputs.into(),
+            deadline: DEFAULT_DEADLINE,
+            serial: false,
+            cache: true,
+            hooks: None,
+        }
     }
 }
 
 /// The stages, over a registry and a gate.
 #[derive(Clone)]
 pub struct Pipeline {
-    pub(crate) registry: Arc<Registry>,
+    pub(crate) registry: Registry,
     pub(crate) gate: Arc<dyn Gate>,
-    workspace: Arc<Workspace>,
+    pub(crate) workspace: Arc<Workspace>,
     plan_context: Arc<PlanContext>,
-    outputs: Outputs,
-    deadline: Duration,
+    pub(crate) outputs: Outputs,
+    pub(crate) deadline: Duration,
     pub(crate) serial: bool,
+    pub(crate) cache: Option<Arc<Cache>>,
+    pub(crate) hooks: Option<Arc<dyn CallHooks>>,
 }
 
 /// A call that has been read and planned.
 pub(crate) struct Ready {
+    pub(crate) call: HookedCall,
+    pub(crate) arguments: Value,
+    pub(crate) hint: Hint,
     pub(crate) tool: String,
     pub(crate) repairs: Vec<String>,
     pub(crate) plan: Plan,
@@ -148,26 +168,67 @@ pub(crate) struct Ready {
 /// A call that has been read: what is needed to plan it, again if need be.
 #[derive(Clone)]
 pub(crate) struct Readable {
+    call: HookedCall,
     entry: Arc<Registered>,
     arguments: Value,
     repairs: Vec<String>,
+    hint: Hint,
 }
 
 impl Pipeline {
     pub fn new(
-        registry: Arc<Registry>,
+        registry: Registry,
         workspace: Arc<Workspace>,
         gate: Arc<dyn Gate>,
         options: PipelineOptions,
     ) -> Self {
         let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace) });
-        let PipelineOptions { outputs, deadline, serial } = options;
+        let PipelineOptions { outputs, deadline, serial, cache, hooks } = options;
         let outputs = Outputs::new(outputs);
-        Self { registry, gate, workspace, plan_context, outputs, deadline, serial }
+        let cache = cache.then(Arc::default);
+        Self { registry, gate, workspace, plan_context, outputs, deadline, serial, cache, hooks }
     }
 
-    pub fn registry(&self) -> &Arc<Registry> {
+    pub fn gate(&self) -> &Arc<dyn Gate> {
+        &self.gate
+    }
+
+    pub fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The model can no longer look at earlier results: they must be given again.
+    pub fn forget_answers(&self) {
+        if let Some(cache) = &self.cache {
+            cache.clear();
+        }
+    }
+
+    /// Read, looked at by the hooks, and planned for the first time.
+    pub(crate) async fn first_plan(
+        &self,
+        call: &CallRequest,
+        cancel: &CancellationToken,
+    ) -> Result<(Readable, Result<Ready, Outcome>), Outcome> {
+        let mut readable = self.read(call)?;
+        if let Some(hooks) = &self.hooks {
+            let looked = tokio::select! {
+                looked = hooks.before(&readable.call, readable.arguments.clone()) => looked,
+                () = cancel.cancelled() => return Err(not_started(&readable.call.tool)),
+            };
+            match looked {
+                Before::Block { reason } => return Err(blocked(&readable.call.tool, reason)),
+                Before::Go { arguments, hint } => {
+                    readable.hint = hint;
+                    if arguments != readable.arguments {
+                        readable.arguments = arguments;
+                        readable.check()?;
+                    }
+                }
+            }
+        }
+        let ready = self.plan(&readable, cancel).await;
+        Ok((readable, ready))
     }
 
     /// Repair and validation. What stays wrong becomes the call's outcome.
@@ -179,7 +240,7 @@ impl Pipeline {
             } else {
                 format!("There is no tool named {:?}. The tools are: {known}.", call.name)
             };
-            return Err(failed(&call.name, text));
+            return Err(invalid(&call.name, text));
         };
         let Some(entry) = self.registry.get(&name) else {
             return Err(failed(&name, format!("There is no tool named {name:?}.")));
@@ -194,15 +255,23 @@ impl Pipeline {
             } else {
                 format!("the arguments are not a JSON object ({why})")
             };
-            failed(&name, invalid_arguments(&name, &detail, &call.arguments))
+            invalid(&name, invalid_arguments(&name, &detail, &call.arguments))
         })?;
+        if name == deferred::CALL {
+            return match deferred::unwrap(&read.value) {
+                Some((name, arguments)) => {
+                    self.read(&CallRequest { name, arguments, ..call.clone() })
+                }
+                None => Err(failed(&name, "Say which tool to call, as \"name\".".to_owned())),
+            };
+        }
         let mut arguments = read.value;
         repairs.extend(read.repairs);
         repairs.extend(repair::coerce(&mut arguments, &entry.definition.parameters));
-        if let Some(text) = entry.validator().problems(&name, &arguments) {
-            return Err(failed(&name, text));
-        }
-        Ok(Readable { entry: Arc::clone(entry), arguments, repairs })
+        let hooked = HookedCall { id: call.id.clone(), tool: name };
+        let readable = Readable { call: hooked, entry, arguments, repairs, hint: Hint::default() };
+        readable.check()?;
+        Ok(readable)
     }
 
     pub(crate) async fn plan(
@@ -224,9 +293,15 @@ impl Pipeline {
             }
         };
         match planned {
-            Ok(Ok(ErasedPlan { plan, run })) => {
-                Ok(Ready { tool, repairs: call.repairs.clone(), plan, run })
-            }
+            Ok(Ok(ErasedPlan { plan, run })) => Ok(Ready {
+                call: call.call.clone(),
+                arguments: call.arguments.clone(),
+                hint: call.hint,
+                tool,
+                repairs: call.repairs.clone(),
+                plan,
+                run,
+            }),
             Ok(Err(error)) => Err(failed(
                 &tool,
                 invalid_arguments(&tool, &error.to_string(), &call.arguments.to_string()),
@@ -234,175 +309,24 @@ impl Pipeline {
             Err(crash) => Err(failed(&tool, crashed(&tool, crash))),
         }
     }
+}
 
-    /// Decide, run, fit. Always ends in an outcome; a fatal fault is also told as an update.
-    pub(crate) async fn perform(
-        &self,
-        position: usize,
-        ready: Ready,
-        cancel: &CancellationToken,
-        updates: &mpsc::Sender<Update>,
-    ) -> Outcome {
-        let Ready { tool, repairs, plan, run } = ready;
-        let run = match run {
-            Ok(run) => run,
-            Err(error) => return self.explain_failed_plan(&tool, &plan, error),
+impl Readable {
+    /// What is wrong with the arguments, if anything, in the tool's own words where it has them.
+    fn check(&self) -> Result<(), Outcome> {
+        let tool = &self.call.tool;
+        let Some(problems) = self.entry.validator().problems(&self.arguments) else {
+            return Ok(());
         };
-        let question = Question {
-            position,
-            tool: tool.clone(),
-            summary: plan.summary.clone(),
-            requests: plan.requests(&self.workspace),
-            preview: plan.preview(),
-        };
-        let decision = tokio::select! {
-            decision = self.gate.decide(&question) => decision,
-            () = cancel.cancelled() => return not_started(&tool),
-        };
-        let why = match decision {
-            Decision::Allow { why } => why,
-            Decision::Deny { by, message } => return denied(&tool, &plan, by, message),
-        };
-        let (go, may_go) = oneshot::channel();
-        let starting = Update::Starting {
-            position,
-            tool: tool.clone(),
-            summary: plan.summary.clone(),
-            effects: plan.has_effects(),
-            decision: why,
-            go,
-        };
-        // Nobody who records: nothing may happen.
-        if updates.send(starting).await.is_err() || may_go.await.is_err() || cancel.is_cancelled() {
-            return not_started(&tool);
-        }
-        let started = Instant::now();
-        let context = RunContext {
-            workspace: Arc::clone(&self.workspace),
-            files: Files::declared(&plan),
-            cancel: cancel.clone(),
-            progress: Progress { sender: updates.clone(), position },
-            may_read: self.may_read(),
-            outputs: self.outputs.clone(),
-            deadline: self.deadline,
-        };
-        let mut outcome = match self.run(run, context, cancel).await {
-            Ran::Output(output) => self.fitted(&tool, &plan, output),
-            Ran::Error(ToolError::ForModel(text)) => {
-                let text = fit(text, &self.outputs).text;
-                Outcome { title: plan.summary.clone(), ..failed(&tool, text) }
-            }
-            Ran::Error(ToolError::Fatal(message)) => {
-                let told = Update::Fatal { message: message.clone() };
-                updates.send(told).await.ok();
-                failed(&tool, format!("The tool could not run: {message}"))
-            }
-            Ran::Crashed(text) => failed(&tool, crashed(&tool, text)),
-            Ran::Unresponsive => Outcome {
-                ending: Ending::Interrupted,
-                ..failed(
-                    &tool,
-                    "The call was stopped and did not hand over what it had.".to_owned(),
-                )
-            },
-        };
-        outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        if !repairs.is_empty() {
-            outcome.output.push_str(&format!("\n\n(Note on your call: {}.)", repairs.join("; ")));
-        }
-        outcome
-    }
-
-    /// In a task of its own, so that a panic stays in it. The tool keeps its own deadline; a tool
-    /// that misses it, or does not react to `cancel`, is dropped.
-    async fn run(&self, run: RunOnce, context: RunContext, cancel: &CancellationToken) -> Ran {
-        const DEADLINE_SLACK: Duration = Duration::from_secs(600);
-        let limit = self.deadline + DEADLINE_SLACK;
-        let task = AbortOnDropHandle::new(tokio::spawn(run(context)));
-        tokio::pin!(task);
-        let joined = tokio::select! {
-            joined = &mut task => joined,
-            () = tokio::time::sleep(limit) => return Ran::Unresponsive,
-            () = cancel.cancelled() => match tokio::time::timeout(CANCEL_GRACE, &mut task).await {
-                Ok(joined) => joined,
-                Err(_) => return Ran::Unresponsive,
-            },
-        };
-        match joined {
-            Ok(Ok(output)) => Ran::Output(output),
-            Ok(Err(error)) => Ran::Error(error),
-            Err(crash) => Ran::Crashed(crash),
-        }
-    }
-
-    fn fitted(&self, tool: &str, plan: &Plan, output: ToolOutput) -> Outcome {
-        let ToolOutput { output, title, mut details, attachments, fitted, interrupted } = output;
-        let mut text = output;
-        if !fitted {
-            let result = fit(text, &self.outputs);
-            text = result.text;
-            if let Some(path) = result.path {
-                if !details.is_object() {
-                    details =
-                        if details.is_null() { json!({}) } else { json!({ "value": details }) };
-                }
-                details["outputPath"] = json!(path);
-                details["truncated"] = json!(true);
-            }
-        }
-        Outcome {
-            ending: if interrupted { Ending::Interrupted } else { Ending::Completed },
-            tool: tool.to_owned(),
-            output: text,
-            title: if title.is_empty() { plan.summary.clone() } else { title },
-            details,
-            attachments,
-            duration_ms: 0,
-        }
-    }
-
-    fn may_read(&self) -> MayRead {
-        let (gate, workspace) = (Arc::clone(&self.gate), Arc::clone(&self.workspace));
-        Arc::new(move |path| {
-            let access = Access::Read { path: path.to_owned(), extent: Extent::Single };
-            gate.allows_silently(&Plan::new("", vec![access]).requests(&workspace))
-        })
-    }
-
-    /// An error may quote the file it is about; that is only told where reading it is allowed.
-    fn explain_failed_plan(&self, tool: &str, plan: &Plan, error: ToolError) -> Outcome {
-        let requests = plan.as_reads().requests(&self.workspace);
-        let text = if self.gate.allows_silently(&requests) {
-            error.to_string()
-        } else {
-            format!(
-                "The call would fail; why is not told, because it concerns what may not be read ({}).",
-                plan.summary
-            )
-        };
-        Outcome { title: plan.summary.clone(), ..failed(tool, fit(text, &self.outputs).text) }
+        let text = self.entry.tool.explain_invalid(&problems, &self.arguments);
+        let text = text.unwrap_or_else(|| {
+            invalid_arguments(tool, &problems.join("; "), &self.arguments.to_string())
+        });
+        Err(failed(tool, text))
     }
 }
 
-enum Ran {
-    Output(ToolOutput),
-    Error(ToolError),
-    Crashed(tokio::task::JoinError),
-    Unresponsive,
-}
-
-fn crashed(tool: &str, crash: tokio::task::JoinError) -> String {
-    let reason = match crash.try_into_panic() {
-        Ok(payload) => {
-            let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
-            text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
-        }
-        Err(_) => "it was stopped".to_owned(),
-    };
-    format!("The {tool} tool crashed: {reason}. This is a fault of the tool, not of the call.")
-}
-
-fn outcome(ending: Ending, tool: &str, output: String, title: &str) -> Outcome {
+pub(crate) fn outcome(ending: Ending, tool: &str, output: String, title: &str) -> Outcome {
     Outcome {
         ending,
         tool: tool.to_owned(),
@@ -411,6 +335,7 @@ fn outcome(ending: Ending, tool: &str, output: String, title: &str) -> Outcome {
         details: Value::Null,
         attachments: Vec::new(),
         duration_ms: 0,
+        cost: None,
     }
 }
 
@@ -423,7 +348,19 @@ pub(crate) fn not_started(tool: &str) -> Outcome {
     outcome(Ending::Skipped, tool, text.to_owned(), "not started")
 }
 
-fn denied(tool: &str, plan: &Plan, by: DeniedBy, message: String) -> Outcome {
-    let details = json!({ "denied_by": by.as_str() });
-    Outcome { details, ..outcome(Ending::Denied, tool, message, &plan.summary) }
+pub(crate) fn skipped(tool: &str) -> Outcome {
+    let text = "This call was skipped: the user sent a new message before it began.";
+    outcome(Ending::Skipped, tool, text.to_owned(), "skipped")
+}
+
+/// A call that is no call: nothing that could be run was named, or its arguments cannot be read.
+fn invalid(tool: &str, text: String) -> Outcome {
+    let details = json!({ "tool": tool, "error": text });
+    Outcome { details, ..outcome(Ending::Failed, "invalid", text, "Invalid Tool") }
+}
+
+fn blocked(tool: &str, reason: String) -> Outcome {
+    let text = format!("A hook blocked this call: {reason}");
+    let details = json!({ "denied_by": "hook" });
+    Outcome { details, ..outcome(Ending::Denied, tool, text, "blocked by a hook") }
 }

@@ -45,7 +45,7 @@ pub(crate) fn tool_name(name: &str, registry: &Registry) -> Option<String> {
     }
     let bare = PREFIXES.iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name).trim();
     let wanted = fold(bare);
-    let same = registry.names().find(|known| fold(known) == wanted).map(str::to_owned);
+    let same = registry.names().into_iter().find(|known| fold(known) == wanted);
     same.or_else(|| {
         let (_, target) = ALIASES.iter().find(|(alias, _)| *alias == wanted)?;
         registry.contains(target).then(|| (*target).to_owned())
@@ -58,7 +58,7 @@ fn fold(name: &str) -> String {
 
 /// The closest registered names, for "did you mean".
 pub(crate) fn known_names(registry: &Registry) -> String {
-    registry.names().collect::<Vec<_>>().join(", ")
+    registry.names().join(", ")
 }
 
 pub(crate) struct Arguments {

@@ -9,12 +9,42 @@ use tokio_util::sync::CancellationToken;
 use toolwright_session::Outcome;
 
 use crate::access::Access;
-use crate::pipeline::{CallRequest, Pipeline, Readable, Ready, Update, failed, not_started};
+use crate::early::{EarlyCall, EarlyCalls};
+use crate::perform::Scope;
+use crate::pipeline::{
+    CallRequest, Pipeline, Readable, Ready, Update, failed, not_started, skipped,
+};
+
+/// The calls of one message.
+#[derive(Default)]
+pub struct Batch {
+    /// The number of the step, for what refers to it later.
+    pub step: usize,
+    pub calls: Vec<CallRequest>,
+    /// Those of them that were begun already.
+    pub early: EarlyCalls,
+    /// Calls that have not begun when this fires are answered as skipped; the others go on.
+    pub skip: CancellationToken,
+}
+
+impl From<Vec<CallRequest>> for Batch {
+    fn from(calls: Vec<CallRequest>) -> Self {
+        Self { calls, ..Self::default() }
+    }
+}
 
 /// What later calls need to know of an earlier one.
 struct Lane {
     accesses: Vec<Access>,
     done: watch::Sender<bool>,
+}
+
+enum First {
+    /// Runs already.
+    Early(EarlyCall),
+    Planned(Readable, Result<Ready, Outcome>),
+    /// It will never run.
+    Over(Outcome),
 }
 
 impl Pipeline {
@@ -23,34 +53,35 @@ impl Pipeline {
     /// again afterwards, because the earlier one may have changed what it looks at.
     pub async fn run_calls(
         &self,
-        calls: Vec<CallRequest>,
+        batch: impl Into<Batch>,
         cancel: CancellationToken,
         updates: mpsc::Sender<Update>,
     ) {
+        let Batch { step, calls, early, skip } = batch.into();
+        let mut early = early.into_calls();
         let mut lanes: Vec<Lane> = Vec::with_capacity(calls.len());
-        let mut planned = Vec::with_capacity(calls.len());
+        let mut firsts = Vec::with_capacity(calls.len());
         for call in &calls {
-            let first = self.first_plan(call, &cancel).await;
-            let accesses = match &first {
-                Ok((_, Ok(ready))) => ready.plan.accesses.clone(),
-                Ok((_, Err(_))) | Err(_) => Vec::new(),
-            };
+            let begun = early.next().filter(|begun| begun.is(call));
+            let (first, accesses) = self.first(call, begun, &cancel).await;
             lanes.push(Lane { accesses, done: watch::Sender::new(false) });
-            planned.push(first);
+            firsts.push(first);
         }
         let lanes: Arc<[Lane]> = lanes.into();
         let mut tasks = JoinSet::new();
         let mut positions = HashMap::new();
-        for (position, first) in planned.into_iter().enumerate() {
+        for (position, first) in firsts.into_iter().enumerate() {
             let task = CallTask {
                 pipeline: self.clone(),
+                step,
                 position,
+                name: calls[position].name.clone(),
                 lanes: Arc::clone(&lanes),
                 cancel: cancel.clone(),
+                skip: skip.clone(),
                 updates: updates.clone(),
             };
-            let name = calls[position].name.clone();
-            let handle = tasks.spawn(async move { task.run(&name, first).await });
+            let handle = tasks.spawn(task.run(first));
             positions.insert(handle.id(), position);
         }
         while let Some(joined) = tasks.join_next_with_id().await {
@@ -64,14 +95,24 @@ impl Pipeline {
         }
     }
 
-    async fn first_plan(
+    async fn first(
         &self,
         call: &CallRequest,
+        begun: Option<EarlyCall>,
         cancel: &CancellationToken,
-    ) -> Result<(Readable, Result<Ready, Outcome>), Outcome> {
-        let readable = self.read(call)?;
-        let ready = self.plan(&readable, cancel).await;
-        Ok((readable, ready))
+    ) -> (First, Vec<Access>) {
+        if let Some(mut begun) = begun
+            && let Some(accesses) = begun.accesses(cancel).await
+        {
+            return (First::Early(begun), accesses);
+        }
+        match self.first_plan(call, cancel).await {
+            Ok((readable, ready)) => {
+                let accesses = ready.as_ref().map_or(Vec::new(), |r| r.plan.accesses.clone());
+                (First::Planned(readable, ready), accesses)
+            }
+            Err(outcome) => (First::Over(outcome), Vec::new()),
+        }
     }
 }
 
@@ -85,24 +126,55 @@ impl Drop for SetOnDrop<'_> {
 
 struct CallTask {
     pipeline: Pipeline,
+    step: usize,
     position: usize,
+    name: String,
     lanes: Arc<[Lane]>,
     cancel: CancellationToken,
+    skip: CancellationToken,
     updates: mpsc::Sender<Update>,
 }
 
 impl CallTask {
-    async fn run(self, name: &str, first: Result<(Readable, Result<Ready, Outcome>), Outcome>) {
+    async fn run(self, first: First) {
         // However this ends, those that wait for it must not wait for ever.
         let _done = SetOnDrop(&self.lanes[self.position].done);
         let outcome = match first {
-            Err(outcome) => outcome,
-            Ok(_) if self.cancel.is_cancelled() => not_started(name),
-            Ok((readable, ready)) => self.proceed(readable, ready).await,
+            First::Over(outcome) => outcome,
+            _ if self.cancel.is_cancelled() => not_started(&self.name),
+            First::Early(begun) => self.take_over(begun).await,
+            First::Planned(readable, ready) => self.proceed(readable, ready).await,
         };
         let settled = Update::Settled { position: self.position, outcome };
         // A receiver that is gone has no use for it.
         self.updates.send(settled).await.ok();
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            step: self.step,
+            position: self.position,
+            cancel: &self.cancel,
+            skip: &self.skip,
+            updates: &self.updates,
+        }
+    }
+
+    /// A call that ran ahead of its record: told now, in the usual order.
+    async fn take_over(&self, begun: EarlyCall) -> Outcome {
+        let ended = tokio::select! {
+            ended = begun.end() => ended,
+            () = self.cancel.cancelled() => return not_started(&self.name),
+        };
+        let Some(end) = ended else {
+            return failed(&self.name, "The call could not be finished.".to_owned());
+        };
+        let why = "it only reads".to_owned();
+        if self.pipeline.announce(&end.tool, &end.plan, why, &self.scope()).await {
+            end.outcome
+        } else {
+            not_started(&end.tool)
+        }
     }
 
     async fn proceed(&self, readable: Readable, mut ready: Result<Ready, Outcome>) -> Outcome {
@@ -118,6 +190,7 @@ impl CallTask {
                     // The sender lives in the lanes that we hold: it cannot be gone.
                     _ = done.wait_for(|done| *done) => {}
                     () = self.cancel.cancelled() => return not_started(&tool_of(&ready)),
+                    () = self.skip.cancelled() => return skipped(&tool_of(&ready)),
                 }
             }
             if !waited {
@@ -126,9 +199,7 @@ impl CallTask {
             ready = self.pipeline.plan(&readable, &self.cancel).await;
         }
         match ready {
-            Ok(ready) => {
-                self.pipeline.perform(self.position, ready, &self.cancel, &self.updates).await
-            }
+            Ok(ready) => self.pipeline.perform(ready, &self.scope()).await,
             Err(outcome) => outcome,
         }
     }

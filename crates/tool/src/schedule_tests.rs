@@ -123,12 +123,12 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let stage = Stage::default();
         let log = Arc::clone(&stage.log);
-        let mut registry = Registry::default();
+        let registry = Registry::default();
         registry.register(stage);
         let mut options = PipelineOptions::new(folder.path().join("outputs"));
         options.serial = serial;
         let workspace = Arc::new(Workspace::new(folder.path()).unwrap());
-        let pipeline = Pipeline::new(Arc::new(registry), workspace, Arc::new(Open), options);
+        let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);
         Self { pipeline, log, cancel: CancellationToken::new(), _folder: folder }
     }
 
@@ -139,13 +139,17 @@ impl Bench {
         mut at_start: impl FnMut(usize),
     ) -> Vec<Outcome> {
         let call = |step: &serde_json::Value| CallRequest {
+            id: String::new(),
             name: "stage".into(),
             arguments: step.to_string(),
             cut: false,
         };
         let (sender, mut updates) = mpsc::channel(8);
-        let running =
-            self.pipeline.run_calls(steps.iter().map(call).collect(), self.cancel.clone(), sender);
+        let running = self.pipeline.run_calls(
+            steps.iter().map(call).collect::<Vec<_>>(),
+            self.cancel.clone(),
+            sender,
+        );
         let mut outcomes: Vec<Option<Outcome>> = vec![None; steps.len()];
         let watching = async {
             while let Some(update) = updates.recv().await {

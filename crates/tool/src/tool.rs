@@ -10,12 +10,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::Media;
 
 use crate::access::Plan;
 use crate::fit::Outputs;
+use crate::progress::Progress;
 use crate::workspace::{Files, Workspace};
 
 /// A tool. `plan` looks at the arguments and declares what the call would touch; `run` does it.
@@ -35,6 +35,16 @@ pub trait Tool: Send + Sync + 'static {
     /// The key that rules for this tool are written with; `edit` covers all that writes files.
     fn permission(&self) -> &str {
         self.name()
+    }
+
+    /// Whether a model is offered it; `has` tells which other tools there are.
+    fn suits(&self, _model: &str, _has: &dyn Fn(&str) -> bool) -> bool {
+        true
+    }
+
+    /// The tool's own words for arguments that do not fit its schema.
+    fn explain_invalid(&self, _problems: &[String], _arguments: &Value) -> Option<String> {
+        None
     }
 
     fn plan(
@@ -98,6 +108,8 @@ pub struct ToolOutput {
     pub fitted: bool,
     /// The tool was stopped; `output` is what it had.
     pub interrupted: bool,
+    /// US dollars that it spent on models of its own.
+    pub cost: Option<f64>,
 }
 
 impl ToolOutput {
@@ -135,21 +147,6 @@ pub struct RunContext {
 
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 
-/// Tells people how a running call is getting on.
-#[derive(Clone)]
-pub struct Progress {
-    pub(crate) sender: mpsc::Sender<crate::Update>,
-    pub(crate) position: usize,
-}
-
-impl Progress {
-    /// Never waits: an update that finds no room is dropped, the next one says more.
-    pub fn update(&self, text: &str) {
-        let update = crate::Update::Progress { position: self.position, text: text.to_owned() };
-        self.sender.try_send(update).ok();
-    }
-}
-
 pub(crate) type RunFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 pub(crate) type RunOnce = Box<dyn FnOnce(RunContext) -> RunFuture + Send>;
 
@@ -165,6 +162,15 @@ pub trait AnyTool: Send + Sync {
     fn description(&self) -> &str;
     fn permission(&self) -> &str;
     fn schema(&self) -> Value;
+
+    fn suits(&self, _model: &str, _has: &dyn Fn(&str) -> bool) -> bool {
+        true
+    }
+
+    fn explain_invalid(&self, _problems: &[String], _arguments: &Value) -> Option<String> {
+        None
+    }
+
     /// Fails with text for the model where validated arguments still do not fit the type.
     fn plan(
         self: Arc<Self>,
@@ -188,6 +194,14 @@ impl<T: Tool> AnyTool for T {
 
     fn schema(&self) -> Value {
         crate::schema::of::<T::Arguments>()
+    }
+
+    fn suits(&self, model: &str, has: &dyn Fn(&str) -> bool) -> bool {
+        Tool::suits(self, model, has)
+    }
+
+    fn explain_invalid(&self, problems: &[String], arguments: &Value) -> Option<String> {
+        Tool::explain_invalid(self, problems, arguments)
     }
 
     fn plan(

@@ -19,8 +19,8 @@ impl Validator {
         Self { compiled: jsonschema::validator_for(schema).ok(), schema: schema.clone() }
     }
 
-    /// The text for the model, or nothing if the arguments are valid.
-    pub(crate) fn problems(&self, tool: &str, arguments: &Value) -> Option<String> {
+    /// All that is wrong, or nothing if the arguments are valid.
+    pub(crate) fn problems(&self, arguments: &Value) -> Option<Vec<String>> {
         let validator = self.compiled.as_ref()?;
         let errors: Vec<String> = validator
             .iter_errors(arguments)
@@ -30,8 +30,7 @@ impl Validator {
                 format!("{place}: {error} (expected: {fragment})")
             })
             .collect();
-        (!errors.is_empty())
-            .then(|| invalid_arguments(tool, &errors.join("; "), &arguments.to_string()))
+        (!errors.is_empty()).then_some(errors)
     }
 
     /// The part of the schema that was violated, without the violated keyword itself.
@@ -81,7 +80,10 @@ mod tests {
             "name":{"type":"string"},"n":{"type":"integer","minimum":1},
             "list":{"type":"array","items":{"type":"string"}}}});
         let validator = Validator::compile(&schema);
-        let text = validator.problems("demo", &json!({"n":0,"list":["a",5]})).unwrap();
+        let received = json!({"n":0,"list":["a",5]});
+        let problems = validator.problems(&received).unwrap();
+        assert_eq!(problems.len(), 3);
+        let text = invalid_arguments("demo", &problems.join("; "), &received.to_string());
         for part in [
             "demo tool was called with invalid arguments: ",
             "\"name\"",
@@ -93,6 +95,6 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert_eq!(validator.problems("demo", &json!({"name":"x"})), None);
+        assert_eq!(validator.problems(&json!({"name":"x"})), None);
     }
 }

@@ -143,7 +143,10 @@ impl Files {
             Access::Read { path: own, extent: Extent::Tree } | Access::Search { root: own, .. } => {
                 path.starts_with(own)
             }
-            Access::Execute { .. } | Access::Custom { .. } => false,
+            Access::Execute { .. }
+            | Access::Fetch { .. }
+            | Access::Delegate { .. }
+            | Access::Custom { .. } => false,
         });
         if covered { Ok(()) } else { Err(undeclared("read", path)) }
     }

@@ -228,7 +228,7 @@ async fn watch(
             _ = tick.tick() => {
                 if total > reported {
                     reported = total;
-                    context.progress.update(&capture.recent(PROGRESS_BYTES));
+                    context.progress.update(capture.recent(PROGRESS_BYTES));
                 }
             }
         }

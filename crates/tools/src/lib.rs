@@ -18,17 +18,23 @@ pub use grep::Grep;
 pub use read::Read;
 pub use write::Write;
 
-use toolwright_tool::Registry;
+use std::sync::Arc;
+
+use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
-pub fn register_all(registry: &mut Registry, bash: BashOptions) {
-    registry
-        .register(Bash::new(bash))
-        .register(Edit)
-        .register(Glob)
-        .register(Grep)
-        .register(Read)
-        .register(Write);
+pub fn register_all(registry: &Registry, bash: BashOptions) {
+    let tools: [Arc<dyn AnyTool>; 6] = [
+        Arc::new(Bash::new(bash)),
+        Arc::new(Edit),
+        Arc::new(Glob),
+        Arc::new(Grep),
+        Arc::new(Read),
+        Arc::new(Write),
+    ];
+    for tool in tools {
+        registry.register_from(Source::BuiltIn, tool);
+    }
 }
 
 #[cfg(test)]

@@ -55,13 +55,18 @@ impl Place {
     }
 
     async fn call_until(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> Outcome {
-        let mut registry = Registry::default();
-        register_all(&mut registry, BashOptions::default());
+        let registry = Registry::default();
+        register_all(&registry, BashOptions::default());
         let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
         let options = PipelineOptions::new(self.folder.path().join("outputs"));
-        let pipeline = Pipeline::new(Arc::new(registry), workspace, Arc::new(Open), options);
+        let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);
         let (sender, mut updates) = mpsc::channel(8);
-        let call = CallRequest { name: tool.into(), arguments: arguments.to_string(), cut: false };
+        let call = CallRequest {
+            id: String::new(),
+            name: tool.into(),
+            arguments: arguments.to_string(),
+            cut: false,
+        };
         let running = pipeline.run_calls(vec![call], cancel, sender);
         let watching = async {
             let mut settled = None;
@@ -93,10 +98,10 @@ impl Place {
 
 #[test]
 fn the_default_set_stays_below_1500_tokens() {
-    let mut registry = Registry::default();
-    register_all(&mut registry, BashOptions::default());
+    let registry = Registry::default();
+    register_all(&registry, BashOptions::default());
     let size: usize = registry
-        .definitions(|_| true)
+        .definitions()
         .iter()
         .map(|d| d.name.len() + d.description.len() + d.parameters.to_string().len())
         .sum();

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_config::Settings;
 use toolwright_engine::{
-    Budget, Engine, EngineOptions, Event, PermissionGate, Record, TurnEnd, Unrecorded,
+    Budget, Engine, EngineOptions, Event, Hook, Hooks, PermissionGate, Record, TurnEnd, Unrecorded,
 };
 use toolwright_llm::{Content, Model};
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule, shipped_defaults};
@@ -40,11 +40,18 @@ pub struct AgentBuilder {
     system: String,
     directory: Option<PathBuf>,
     budget: Budget,
+    hooks: Vec<Arc<dyn Hook>>,
 }
 
 impl AgentBuilder {
+    /// Adds somebody who looks in: before and after calls, prompts and requests.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
     /// Adds a tool and allows its calls; what it does is the program's own business.
-    pub fn tool(mut self, tool: impl Tool) -> Self {
+    pub fn tool(self, tool: impl Tool) -> Self {
         let key = Tool::permission(&tool).to_owned();
         self.registry.register(tool);
         self.rule(&key, "*", Action::Allow)
@@ -104,21 +111,27 @@ impl AgentBuilder {
         let own =
             Layer { kind: LayerKind::Session, origin: "the program".into(), rules: self.rules };
         let policy = Policy::new(vec![shipped_defaults(), own]);
-        let gate = Arc::new(PermissionGate::new(policy, None));
-        let options = PipelineOptions::new(outputs.path());
-        let registry = Arc::new(self.registry);
-        let tools = registry.definitions(|key| !gate.always_denies(key));
+        let hooks = Arc::new(Hooks::new(self.hooks));
+        let gate = PermissionGate::new(policy, None).with_hooks(Arc::clone(&hooks));
+        let gate = Arc::new(gate);
+        let mut options = PipelineOptions::new(outputs.path());
+        if !hooks.is_empty() {
+            options.hooks = Some(Arc::clone(&hooks) as _);
+        }
+        let registry = self.registry;
         let header = Header {
             session: "in memory".to_owned(),
             directory: workspace.directory().display().to_string(),
             made_by: env!("CARGO_PKG_VERSION").to_owned(),
             forked_from: None,
+            parent: None,
         };
         let pipeline = Pipeline::new(registry, Arc::new(workspace), gate, options);
         let record = Record::new(Session::new(header), Unrecorded);
-        let mut engine_options = EngineOptions::new(self.system, tools);
+        let mut engine_options = EngineOptions::new(self.system);
         engine_options.budget = self.budget;
-        let engine = Engine::new(model, pipeline, record, engine_options)?;
+        engine_options.hooks = hooks;
+        let engine = Engine::new(model, pipeline, record, engine_options).await?;
         Ok(Agent { engine, _outputs: outputs })
     }
 }

@@ -12,10 +12,13 @@ use toolwright_llm::{
 };
 
 /// A model, and why it is this one.
+#[derive(Clone)]
 pub struct Chosen {
     pub model: Arc<dyn Model>,
     pub why: Selection,
     pub max_output_tokens: Option<u32>,
+    /// Tokens that it takes, if known.
+    pub window: Option<u32>,
     pub price: Option<Price>,
     /// Where requests go; nothing for the demo.
     pub base_url: Option<String>,
@@ -92,12 +95,13 @@ fn demo(why: Selection) -> Chosen {
         model: Arc::new(DemoModel::default()),
         why,
         max_output_tokens: None,
+        window: None,
         price: None,
         base_url: None,
     }
 }
 
-fn named(
+pub(crate) fn named(
     spec: &str,
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -117,7 +121,9 @@ fn named(
     let about = own.and_then(|o| o.models.get(model));
     let sent = about.and_then(|m| m.id.as_deref()).unwrap_or(model);
     let facts = models_of(id, refreshed).remove(sent).unwrap_or_default();
-    let configured = about.and_then(|m| m.limit.as_ref()).and_then(|l| l.output);
+    let limit = about.and_then(|m| m.limit.clone()).unwrap_or_default();
+    let window = limit.context.or(facts.limit.context);
+    let configured = limit.output;
     // Only Anthropic's wire needs a number; elsewhere the server's own limit is the right one.
     let known = facts.limit.output.filter(|_| endpoint.wire == Wire::AnthropicMessages);
     let max_output_tokens = configured.or(known.map(|limit| limit.min(USUAL_OUTPUT_TOKENS)));
@@ -128,7 +134,7 @@ fn named(
     let model = Arc::new(
         HttpModel::new(endpoint, sent, deadlines, retry).with_facts(facts).with_trace(trace),
     );
-    Ok(Chosen { model, why, max_output_tokens, price, base_url })
+    Ok(Chosen { model, why, max_output_tokens, window, price, base_url })
 }
 
 /// Tokens of an answer that are enough for any file worth writing at once.

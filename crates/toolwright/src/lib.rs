@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod station;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
@@ -20,7 +21,10 @@ pub use schemars::JsonSchema;
 pub use serde::Deserialize;
 pub use tokio_util::sync::CancellationToken;
 pub use toolwright_config as config;
-pub use toolwright_engine::{Answer, Budget, Engine, Event, PermissionGate, Questions, TurnEnd};
+pub use toolwright_engine::{
+    Answer, Budget, Engine, Event, Hook, Hooks, Inbox, OnFailure, PermissionGate, Point, Purse,
+    Questions, TurnEnd, Verdict,
+};
 pub use toolwright_llm as llm;
 pub use toolwright_permission as permission;
 pub use toolwright_proc::end_everything;

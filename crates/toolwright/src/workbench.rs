@@ -6,16 +6,17 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
 use toolwright_engine::{
-    Budget, Context, Engine, EngineOptions, Event, PermissionGate, Questions, Record, system_prompt,
+    Budget, Context, Engine, Event, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Session, Store};
-use toolwright_tool::{FinalAnswer, Pipeline, PipelineOptions, Registry, Workspace};
+use toolwright_tool::{FinalAnswer, Pipeline, PipelineOptions, Registry, Source, Workspace};
 use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::station::Station;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -34,6 +35,7 @@ pub enum SetupError {
 }
 
 /// A folder with everything that applies in it.
+#[derive(Clone)]
 pub struct Workbench {
     pub paths: Paths,
     pub workspace: Arc<Workspace>,
@@ -129,11 +131,11 @@ impl Workbench {
 
     /// The built-in tools.
     pub fn registry(&self) -> Registry {
-        let mut registry = Registry::default();
+        let registry = Registry::default().with_search();
         let withheld = PROVIDERS.iter().flat_map(|p| p.key_variables).map(|v| (*v).to_owned());
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
-        toolwright_tools::register_all(&mut registry, bash);
+        toolwright_tools::register_all(&registry, bash);
         registry
     }
 
@@ -175,12 +177,32 @@ impl Workbench {
     pub fn pipeline(
         &self,
         registry: Registry,
-        gate: Arc<PermissionGate>,
+        gate: &Arc<PermissionGate>,
+        hooks: &Arc<Hooks>,
         outputs: PathBuf,
     ) -> Pipeline {
+        let settings = &self.config.settings;
         let mut options = PipelineOptions::new(outputs);
-        options.serial = self.config.settings.serial_tools.unwrap_or(false);
-        Pipeline::new(Arc::new(registry), Arc::clone(&self.workspace), gate, options)
+        options.serial = settings.serial_tools.unwrap_or(false);
+        options.cache = settings.tool_cache.unwrap_or(true);
+        if let Some(seconds) = settings.tool_timeout {
+            options.deadline = std::time::Duration::from_secs(seconds);
+        }
+        if !hooks.is_empty() {
+            options.hooks = Some(Arc::clone(hooks) as _);
+        }
+        let workspace = Arc::clone(&self.workspace);
+        Pipeline::new(registry, workspace, Arc::clone(gate) as _, options)
+    }
+
+    /// The agents that others can give work to.
+    pub fn workers(&self) -> Vec<Agent> {
+        Agent::workers(&self.config.settings, &self.paths.home.display().to_string())
+    }
+
+    /// The hooks of a session.
+    pub fn hooks(&self, _session: &Session) -> Arc<Hooks> {
+        Arc::default()
     }
 
     /// Opens or makes a session and puts everything on the desk.
@@ -200,41 +222,37 @@ impl Workbench {
         let (log, session, notices) = self.open_session(&options.session, options.fork)?;
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
-        policy.allow_by_default(
-            "external_directory",
-            &format!("{}/*", Store::outputs(&log).display()),
-        );
-        let gate = Arc::new(PermissionGate::new(policy, options.asker));
+        policy.allow_outputs(&Store::outputs(&log));
+        let hooks = self.hooks(&session);
+        let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
+        let gate = Arc::new(gate);
         let questions = gate.questions();
-        let mut registry = self.registry();
+        let registry = self.registry();
         if let Some(form) = options.answer_form {
-            registry.register_any(Arc::new(form));
+            registry.register_from(Source::BuiltIn, Arc::new(form));
         }
-        let pipeline = self.pipeline(registry, Arc::clone(&gate), Store::outputs(&log));
-        let tools = pipeline.registry().definitions(|key| !gate.always_denies(key));
         let steps = options.steps.or(agent.steps).or(self.config.settings.steps);
-        let usual = Budget::default();
-        let engine_options = EngineOptions {
-            agent: agent.name.clone(),
-            max_output_tokens: chosen.max_output_tokens,
-            sampling: toolwright_llm::Sampling {
-                temperature: agent.temperature,
-                top_p: agent.top_p,
-                seed: agent.seed,
-                stop: agent.stop.clone(),
-            },
-            effort: options.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
-            price: chosen.price,
-            budget: Budget {
-                steps: steps.map_or(usual.steps, |n| n as usize),
-                time: options.time,
-                cost: options.cost,
-            },
-            ..EngineOptions::new(self.system(&agent), tools)
+        let budget = Budget {
+            steps: steps.map_or(Budget::default().steps, |n| n as usize),
+            time: options.time,
+            purse: Purse::new(options.cost),
         };
-        let record = Record::new(session, log);
-        let engine = Engine::new(chosen.model, pipeline, record, engine_options)?;
-        Ok(Desk { engine, questions, agent, chosen: chosen.why, notices })
+        let why = chosen.why.clone();
+        let station = Station {
+            agent: agent.clone(),
+            chosen,
+            gate,
+            hooks,
+            registry,
+            log,
+            session,
+            budget,
+            effort: options.effort,
+            depth: 0,
+            auto: options.auto,
+        };
+        let engine = station.engine(self).await?;
+        Ok(Desk { engine, questions, agent, chosen: why, notices })
     }
 
     fn open_session(
@@ -264,7 +282,7 @@ impl Workbench {
         Ok((log, session, notices.iter().map(ToString::to_string).collect()))
     }
 
-    fn system(&self, agent: &Agent) -> String {
+    pub(crate) fn system(&self, agent: &Agent) -> String {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let found = find_instructions(&self.paths, directory, worktree);
         let instructions: Vec<_> =
@@ -277,9 +295,4 @@ impl Workbench {
             agent_prompt: agent.prompt.as_deref(),
         })
     }
-}
-
-/// A word that is no effort (another agent's variant) leaves it to the provider.
-fn named_effort(word: &str) -> Option<toolwright_llm::Effort> {
-    serde_json::from_value(serde_json::Value::String(word.to_lowercase())).ok()
 }

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Empty if there is neither text nor a file.
 pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
     let mut text = options.prompt.join(" ").trim().to_owned();
-    if !std::io::stdin().is_terminal() {
+    if !options.commands && !std::io::stdin().is_terminal() {
         let piped = read_stdin().await?;
         let piped = piped.trim_end();
         if !piped.trim().is_empty() {

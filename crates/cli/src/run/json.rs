@@ -114,6 +114,30 @@ impl Face for JsonFace {
                 "retry",
                 json!({ "attempt": attempt, "delay_ms": delay.as_millis() as u64, "message": cause.message }),
             ),
+            Event::Question { id, question } => {
+                let permissions: Vec<Value> = question
+                    .requests
+                    .iter()
+                    .map(|r| json!({ "permission": r.permission, "pattern": r.pattern, "always": r.always }))
+                    .collect();
+                self.line(
+                    "question",
+                    json!({
+                        "id": id, "tool": question.tool, "summary": question.summary,
+                        "preview": question.preview, "permissions": permissions,
+                    }),
+                )
+            }
+            Event::Queued { id, kind } => self.line("queued", json!({ "id": id, "kind": kind })),
+            Event::Withdrawn { id } => self.line("withdrawn", json!({ "id": id })),
+            Event::Delivered { id } => self.line("delivered", json!({ "id": id })),
+            Event::Pruned { outputs, tokens } => {
+                self.line("pruned", json!({ "outputs": outputs, "tokens": tokens }))
+            }
+            Event::Compacting { reason } => self.line("compacting", json!({ "reason": reason })),
+            Event::Compacted { before, after } => {
+                self.line("compacted", json!({ "before": before, "after": after }))
+            }
             Event::Notice { text } => self.line("notice", json!({ "text": text })),
             Event::StepEnded { usage, finish, cost } => {
                 let fields = json!({ "reason": finish.reason, "cost": cost.unwrap_or(0.0), "tokens": tokens(usage) });
@@ -124,7 +148,7 @@ impl Face for JsonFace {
             | Event::ReasoningDone { .. }
             | Event::CallAnnounced { .. }
             | Event::CallProgress { .. }
-            | Event::Question { .. } => Ok(()),
+            | Event::Idle => Ok(()),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! `tw run`: one prompt, headless, with an exit status that tells the truth.
 
 mod ask;
+mod commands;
 mod input;
 mod json;
 mod text;
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -70,10 +72,13 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
             "there is nothing to do: give a prompt, for example  tw run \"What is this project?\"",
         ));
     }
-    // A person can be asked where both the question and the answer have a terminal.
+    // A person can be asked where both the question and the answer have a terminal, and a program
+    // where it talks to us.
     let interactive = options.format == Format::Text
         && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal();
+        && std::io::stderr().is_terminal()
+        && !options.commands;
+    let can_ask = interactive || (options.commands && options.format == Format::Json);
     let answer_form = options.output_schema.as_deref().map(input::answer_form).transpose()?;
     let trace = match &options.trace {
         None => None,
@@ -88,7 +93,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
             session,
             fork: options.fork,
             auto: options.auto,
-            asker: interactive.then(|| sender.clone()),
+            asker: can_ask.then(|| sender.clone()),
             steps: options.max_steps,
             time: options.timeout.map(Duration::from_secs),
             cost: options.max_cost,
@@ -117,7 +122,8 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     if face.begin(&desk).is_err() {
         return Ok(Exit::Failed);
     }
-    let end = drive(desk, content, sender, events, face).await;
+    let manner = Manner { interactive, commands: options.commands };
+    let end = drive(desk, content, sender, events, face, manner).await;
     if options.output_schema.is_some()
         && end.status == TurnStatus::Done
         && options.format == Format::Text
@@ -127,26 +133,53 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     Ok(Exit::from(end.status))
 }
 
-/// Runs the turn and shows it until both have come to their end.
+/// Who talks to the run while it works.
+struct Manner {
+    interactive: bool,
+    commands: bool,
+}
+
+/// Runs the turn, and those that were queued behind it, and shows it all until it has come to its end.
 async fn drive(
     desk: Desk,
     content: Vec<toolwright::llm::Content>,
     sender: mpsc::Sender<Event>,
     events: mpsc::Receiver<Event>,
     face: Box<dyn Face>,
+    manner: Manner,
 ) -> TurnEnd {
     let Desk { mut engine, questions, .. } = desk;
     let cancel = CancellationToken::new();
-    let shown = show(face, events, ask::Asker::new(questions), cancel.clone());
-    let turn = async {
-        if content.is_empty() {
-            engine.resume(&cancel, &sender).await
+    if manner.commands {
+        commands::listen(engine.inbox(), Arc::clone(&questions), cancel.clone());
+    }
+    let asker = manner.interactive.then(|| ask::Asker::new(questions));
+    let shown = show(face, events, asker, cancel.clone());
+    let turns = async {
+        let mut end = if !content.is_empty() {
+            Some(engine.prompt(content, &cancel, &sender).await)
+        } else if engine.session().is_cut_off() {
+            Some(engine.resume(&cancel, &sender).await)
         } else {
-            engine.prompt(content, &cancel, &sender).await
+            None
+        };
+        while end.as_ref().is_none_or(|e| e.status == TurnStatus::Done) {
+            let Some(next) = engine.follow_up(&cancel, &sender).await else { break };
+            end = Some(next);
         }
+        tokio::select! {
+            biased;
+            _ = sender.send(Event::Idle) => {}
+            () = cancel.cancelled() => {}
+        }
+        let waiting = engine.session().queued().len();
+        if waiting > 0 {
+            note(&format!("tw: {waiting} queued message(s) not said yet; go on with: tw run -c"));
+        }
+        end
     };
     let work = async {
-        let end = turn.await;
+        let end = turns.await;
         // The last event is on its way; a face that broke has cancelled and is gone.
         shown.await.ok();
         end
@@ -164,8 +197,22 @@ async fn drive(
                 }
                 cancel.cancel();
             }
-            end = &mut work => return end,
+            end = &mut work => return end.unwrap_or_else(nothing_done),
         }
+    }
+}
+
+/// There was nothing to go on with after all.
+fn nothing_done() -> TurnEnd {
+    TurnEnd {
+        status: TurnStatus::Done,
+        problem: None,
+        advice: None,
+        answer: "".into(),
+        usage: toolwright::llm::Usage::default(),
+        cost: None,
+        steps: 0,
+        denials: Vec::new(),
     }
 }
 
@@ -174,7 +221,7 @@ async fn drive(
 fn show(
     mut face: Box<dyn Face>,
     mut events: mpsc::Receiver<Event>,
-    asker: ask::Asker,
+    asker: Option<ask::Asker>,
     cancel: CancellationToken,
 ) -> oneshot::Receiver<()> {
     const TICK: Duration = Duration::from_millis(100);
@@ -186,7 +233,7 @@ fn show(
             let (result, is_last) = match next {
                 Ok(Some(event)) => {
                     let result = face.event(&event);
-                    if let Event::Question { id, question } = &event {
+                    if let (Event::Question { id, question }, Some(asker)) = (&event, &asker) {
                         // Nothing else is written until the person has answered.
                         let answered = asker.ask(*id, question);
                         runtime.block_on(async {
@@ -196,7 +243,9 @@ fn show(
                             }
                         });
                     }
-                    (result, matches!(event, Event::TurnEnded(_)))
+                    // After an abort nothing follows.
+                    let over = matches!(event, Event::TurnEnded(_)) && cancel.is_cancelled();
+                    (result, over || matches!(event, Event::Idle))
                 }
                 Ok(None) => break,
                 Err(_) => (face.tick(), false),

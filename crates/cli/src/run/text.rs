@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
-use toolwright::session::{Ending, Outcome, TurnStatus};
+use toolwright::session::{Ending, Outcome, QueueKind, TurnStatus};
 use toolwright::{Desk, Event, TurnEnd};
 
 use super::Face;
@@ -222,7 +222,32 @@ impl Face for TextFace {
             }
             Event::StepEnded { .. } => self.end_line(),
             Event::TurnEnded(end) => self.ended(end),
-            Event::StepStarted
+            Event::Queued { kind, .. } => {
+                let when = match kind {
+                    QueueKind::Steer => "at the next boundary",
+                    QueueKind::FollowUp => "after this turn",
+                };
+                let text = self.style.dim(&format!("  … queued, said {when}"));
+                self.line(&text)
+            }
+            Event::Pruned { outputs, tokens } => {
+                let text = format!("  … {outputs} old outputs left out (about {tokens} tokens)");
+                let text = self.style.dim(&text);
+                self.line(&text)
+            }
+            Event::Compacting { reason } => {
+                let text = self.style.dim(&format!("  … making notes: {reason}"));
+                self.line(&text)
+            }
+            Event::Compacted { before, after } => {
+                let text = format!("  … shortened from about {before} to {after} tokens");
+                let text = self.style.dim(&text);
+                self.line(&text)
+            }
+            Event::Withdrawn { .. }
+            | Event::Delivered { .. }
+            | Event::Idle
+            | Event::StepStarted
             | Event::Reasoning { .. }
             | Event::TextDone { .. }
             | Event::ReasoningDone { .. }

@@ -309,10 +309,13 @@ fn answers_that_are_no_answer_are_no_success() {
         (Reply::default().say("Half of").finish("max_tokens"), "output limit"),
         (Reply::default().say("I can't").finish("refusal"), "refused"),
     ] {
-        let server = ModelServer::start([reply.into()]);
+        // It is asked to go on a few times, and that helps nothing.
+        let server = ModelServer::start(vec![Answer::from(reply); 4]);
         let folder = folder().with_model(&server, Wire::Anthropic);
         let run = folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(1);
         assert!(run.stderr.contains(expected), "{}", run.stderr);
+        let asked = if expected == "refused" { 1 } else { 4 };
+        assert_eq!(server.requests().len(), asked, "{expected}");
     }
 }
 

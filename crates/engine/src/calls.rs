@@ -1,0 +1,145 @@
+//! The calls of one answer run, and what becomes of them is recorded.
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolwright_session::{Entry, Outcome};
+use toolwright_tool::{Batch, CallRequest, EarlyCalls, Update};
+
+use crate::agent_loop::{Over, Turn};
+use crate::event::Event;
+
+impl Turn<'_> {
+    /// Runs the newest reply's calls and records what becomes of them.
+    pub(crate) async fn run_calls(
+        &mut self,
+        calls: Vec<CallRequest>,
+        early: EarlyCalls,
+    ) -> Result<(), Over> {
+        let stop = self.world.cancel.child_token();
+        let skip = CancellationToken::new();
+        let (sender, mut updates) = mpsc::channel(64);
+        let pipeline = self.world.pipeline.clone();
+        let step = self.world.record.session().step_count();
+        let mut effects = vec![false; calls.len()];
+        let batch = Batch { step, calls, early, skip: skip.clone() };
+        let running = pipeline.run_calls(batch, stop.clone(), sender);
+        tokio::pin!(running);
+        let mut finished = false;
+        let mut broken = None;
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = self.time_is_up.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                () = self.world.inbox.arrived(), if broken.is_none() => {
+                    match self.take_in().await {
+                        Ok(()) if self.has_steer() => skip.cancel(),
+                        Ok(()) => {}
+                        Err(over) => {
+                            stop.cancel();
+                            broken = Some(over);
+                        }
+                    }
+                }
+                count = updates.recv_many(&mut batch, 64) => {
+                    if count == 0 {
+                        break;
+                    }
+                    // After a fault nothing new may start, but what runs is still seen to its end.
+                    let nothing_new = broken.is_some();
+                    let result = self.take_updates(batch.drain(..), &mut effects, nothing_new).await;
+                    if let Err(over) = result {
+                        stop.cancel();
+                        broken = broken.or(Some(over));
+                    }
+                }
+                () = &mut running, if !finished => finished = true,
+            }
+        }
+        broken.map_or(Ok(()), Err)
+    }
+
+    /// Records a batch of updates; starts what was recorded with one sync for all of it.
+    async fn take_updates(
+        &mut self,
+        batch: impl Iterator<Item = Update>,
+        has_effects: &mut [bool],
+        nothing_new: bool,
+    ) -> Result<(), Over> {
+        let mut starting = Vec::new();
+        let mut any_effects = false;
+        let mut result = Ok(());
+        for update in batch {
+            match update {
+                Update::Starting { position, tool, summary, effects, touched, decision, go } => {
+                    // Dropping `go` tells the call not to start.
+                    if nothing_new || result.is_err() {
+                        continue;
+                    }
+                    if let Some(known) = has_effects.get_mut(position) {
+                        *known = effects;
+                    }
+                    let entry = Entry::CallStarted {
+                        call: position,
+                        tool: tool.clone(),
+                        summary: summary.clone(),
+                        effects,
+                        decision,
+                        touched,
+                    };
+                    match self.world.record.add(entry) {
+                        Ok(()) => {
+                            any_effects |= effects;
+                            starting.push((position, tool, summary, go));
+                        }
+                        Err(error) => result = Err(error.into()),
+                    }
+                }
+                Update::Progress { position, text } => {
+                    self.emit(Event::CallProgress { position, text }).await;
+                }
+                Update::Settled { position, outcome } => {
+                    let effects = has_effects.get(position).copied().unwrap_or(false);
+                    if let Err(over) = self.settle(position, outcome, effects).await {
+                        result = Err(over);
+                    }
+                }
+                Update::Fatal { message } => result = Err(Over::Broken(message)),
+            }
+        }
+        result?;
+        if any_effects {
+            self.world.record.sync().await?;
+        }
+        for (position, tool, summary, go) in starting {
+            let call = self.call_id(position);
+            self.emit(Event::CallStarted { position, call, tool, summary }).await;
+            // A call that was cancelled meanwhile no longer waits for this.
+            go.send(()).ok();
+        }
+        Ok(())
+    }
+
+    async fn settle(
+        &mut self,
+        position: usize,
+        outcome: Outcome,
+        effects: bool,
+    ) -> Result<(), Over> {
+        let entry = Entry::CallSettled { call: position, outcome: outcome.clone() };
+        self.world.record.add(entry)?;
+        let step = self.world.record.session().last_step();
+        let call = step.and_then(|s| s.calls().nth(position));
+        let (id, arguments) = call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();
+        if let Some(circle) = self.guard.saw(&arguments, &outcome, effects) {
+            self.circle = Some(circle);
+        }
+        self.emit(Event::CallSettled { position, call: id, arguments, outcome }).await;
+        Ok(())
+    }
+
+    fn call_id(&self, position: usize) -> String {
+        let step = self.world.record.session().last_step();
+        step.and_then(|s| s.calls().nth(position)).map(|c| c.id.clone()).unwrap_or_default()
+    }
+}

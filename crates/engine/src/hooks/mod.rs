@@ -1,0 +1,201 @@
+//! Where others may look in and change things: before and after each stage, in the order configured.
+//!
+//! A hook gets what is known (`input`) and what it may change (`output`), both as JSON, so that a
+//! function of a program, a script and a command are the same to the engine. Whatever a hook does
+//! wrong (fails, hangs, panics) is reported and counts as its own setting says.
+
+mod calls;
+mod told;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use toolwright_tool::Hint;
+
+/// How long a hook may take when it does not say.
+const USUAL_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Reports that wait to be shown.
+const NOTICES_CAP: usize = 64;
+
+/// Where hooks are called, with the forms of `input` and `output`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// `{source}` where it is `startup` or `resume`; context that is given goes to the model.
+    SessionStart,
+    /// A prompt before it is recorded: `{agent, model}`, `{parts}`.
+    ChatMessage,
+    /// Each request's settings: `{agent, model}`, `{temperature, topP, maxOutputTokens}`.
+    ChatParams,
+    /// The system prompt of a new session: `{agent, model}`, `{system: […]}`.
+    SystemTransform,
+    /// A call that has been read: `{tool, callID}`, `{args}`.
+    ToolBefore,
+    /// A call that has run: `{tool, callID, args}`, `{title, output, metadata}`.
+    ToolAfter,
+    /// Before a person is asked: `{tool, summary, permissions}`, `{status: ask|allow|deny}`.
+    PermissionAsk,
+    /// Before a summary is asked for: `{reason}`, `{context: […], prompt?}`.
+    Compacting,
+    /// The model has no more to do: `{answer}`; blocking it makes it go on with the reason.
+    Stop,
+    /// Something was told to the faces: `{event}`. Nothing can be changed.
+    Event,
+}
+
+impl Point {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionStart => "session.start",
+            Self::ChatMessage => "chat.message",
+            Self::ChatParams => "chat.params",
+            Self::SystemTransform => "experimental.chat.system.transform",
+            Self::ToolBefore => "tool.execute.before",
+            Self::ToolAfter => "tool.execute.after",
+            Self::PermissionAsk => "permission.ask",
+            Self::Compacting => "experimental.session.compacting",
+            Self::Stop => "session.stop",
+            Self::Event => "event",
+        }
+    }
+}
+
+/// What counts when a hook fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnFailure {
+    #[default]
+    Continue,
+    Block,
+}
+
+/// What a hook said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// What it may change, as it wants it; nothing if it leaves it alone.
+    pub output: Option<Value>,
+    /// Why this must not go on.
+    pub block: Option<String>,
+    /// What the model should know.
+    pub context: Option<String>,
+    /// What a person should know.
+    pub notice: Option<String>,
+    pub hint: Hint,
+}
+
+/// One hook. `call` may fail and panic; it must come to an end when it is dropped.
+pub trait Hook: Send + Sync {
+    /// For reports.
+    fn name(&self) -> &str;
+    fn wants(&self, point: Point) -> bool;
+
+    fn deadline(&self) -> Duration {
+        USUAL_DEADLINE
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        OnFailure::Continue
+    }
+
+    fn call<'a>(
+        &'a self,
+        point: Point,
+        input: &'a Value,
+        output: &'a Value,
+    ) -> BoxFuture<'a, Result<Verdict, String>>;
+}
+
+/// All hooks of a session, in order.
+#[derive(Default)]
+pub struct Hooks {
+    hooks: Vec<Arc<dyn Hook>>,
+    notices: Mutex<Vec<String>>,
+    teller: OnceLock<told::Teller>,
+}
+
+/// What all hooks together said.
+pub(crate) struct Ran {
+    pub(crate) output: Value,
+    pub(crate) block: Option<String>,
+    pub(crate) context: Vec<String>,
+    pub(crate) hint: Hint,
+}
+
+impl Hooks {
+    pub fn new(hooks: Vec<Arc<dyn Hook>>) -> Self {
+        Self { hooks, ..Self::default() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    pub(crate) fn any(&self, point: Point) -> bool {
+        self.hooks.iter().any(|hook| hook.wants(point))
+    }
+
+    /// Calls those that want this point, each with what the one before left. The first that blocks
+    /// ends it.
+    pub(crate) async fn run(&self, point: Point, input: &Value, output: Value) -> Ran {
+        let mut ran = Ran { output, block: None, context: Vec::new(), hint: Hint::Nothing };
+        for hook in self.hooks.iter().filter(|hook| hook.wants(point)) {
+            let verdict = match call(hook.as_ref(), point, input, &ran.output).await {
+                Ok(verdict) => verdict,
+                Err(problem) => {
+                    let report = format!("hook {} at {}: {problem}", hook.name(), point.name());
+                    self.report(report.clone());
+                    let block = (hook.on_failure() == OnFailure::Block).then_some(report);
+                    Verdict { block, ..Verdict::default() }
+                }
+            };
+            ran.output = verdict.output.unwrap_or(ran.output);
+            ran.context.extend(verdict.context);
+            // The strictest word counts.
+            if verdict.hint != Hint::Nothing && ran.hint != Hint::Ask {
+                ran.hint = verdict.hint;
+            }
+            verdict.notice.into_iter().for_each(|notice| self.report(notice));
+            if verdict.block.is_some() {
+                ran.block = verdict.block;
+                break;
+            }
+        }
+        ran
+    }
+
+    /// Passes an event on to those who listen, without waiting for them.
+    pub(crate) fn tell(&self, event: &crate::event::Event) {
+        self.teller.get_or_init(|| told::Teller::start(self.hooks.clone())).tell(event);
+    }
+
+    fn report(&self, notice: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < NOTICES_CAP {
+            notices.push(notice);
+        }
+    }
+
+    /// What should be shown of what happened since the last time.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One call of one hook, which may neither hang nor crash us.
+async fn call(
+    hook: &dyn Hook,
+    point: Point,
+    input: &Value,
+    output: &Value,
+) -> Result<Verdict, String> {
+    let call = async { hook.call(point, input, output).await };
+    let call = AssertUnwindSafe(call).catch_unwind();
+    match tokio::time::timeout(hook.deadline(), call).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err("it crashed".to_owned()),
+        Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs())),
+    }
+}

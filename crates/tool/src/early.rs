@@ -1,0 +1,141 @@
+//! Calls that are begun while the model is still talking: those that only read, are allowed without
+//! a question, and have nothing but such calls before them. Nothing is told of them until the whole
+//! answer is on record.
+
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolwright_session::Outcome;
+
+use crate::access::{Access, Plan};
+use crate::hooks::Hint;
+use crate::perform::Scope;
+use crate::pipeline::{CallRequest, Pipeline};
+
+/// The calls of one answer so far, in order. Dropping it ends them.
+#[derive(Default)]
+pub struct EarlyCalls {
+    begun: Vec<EarlyCall>,
+}
+
+pub(crate) struct EarlyCall {
+    request: CallRequest,
+    verdict: watch::Receiver<Verdict>,
+    task: AbortOnDropHandle<Option<EarlyEnd>>,
+}
+
+/// Whether a call runs early; later ones may only if all before them do.
+#[derive(Clone, Default)]
+enum Verdict {
+    #[default]
+    Open,
+    Runs(Vec<Access>),
+    Waits,
+}
+
+/// What came of a call that ran early.
+pub(crate) struct EarlyEnd {
+    pub(crate) tool: String,
+    pub(crate) plan: Plan,
+    pub(crate) outcome: Outcome,
+}
+
+impl EarlyCalls {
+    /// Begins the answer's next call if it can be begun. `step` is what a later repeat will be
+    /// referred to.
+    pub fn begin(
+        &mut self,
+        pipeline: &Pipeline,
+        request: CallRequest,
+        step: usize,
+        cancel: &CancellationToken,
+    ) {
+        let before = self.begun.last().map(|call| call.verdict.clone());
+        let (sender, verdict) = watch::channel(Verdict::Open);
+        let (pipeline, cancel) = (pipeline.clone(), cancel.clone());
+        let position = self.begun.len();
+        let call = request.clone();
+        let task = tokio::spawn(async move {
+            let end = attempt(&pipeline, &call, before, &sender, step, position, &cancel).await;
+            if end.is_none() {
+                sender.send_replace(Verdict::Waits);
+            }
+            end
+        });
+        self.begun.push(EarlyCall { request, verdict, task: AbortOnDropHandle::new(task) });
+    }
+
+    pub fn len(&self) -> usize {
+        self.begun.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.begun.is_empty()
+    }
+
+    pub(crate) fn into_calls(self) -> impl Iterator<Item = EarlyCall> {
+        self.begun.into_iter()
+    }
+}
+
+async fn attempt(
+    pipeline: &Pipeline,
+    call: &CallRequest,
+    before: Option<watch::Receiver<Verdict>>,
+    verdict: &watch::Sender<Verdict>,
+    step: usize,
+    position: usize,
+    cancel: &CancellationToken,
+) -> Option<EarlyEnd> {
+    // A hook is told of calls that happen; this one may never be on record.
+    if pipeline.serial || pipeline.hooks.is_some() {
+        return None;
+    }
+    let readable = pipeline.read(call).ok()?;
+    let ready = pipeline.plan(&readable, cancel).await.ok()?;
+    if ready.plan.has_effects() || ready.hint != Hint::Nothing {
+        return None;
+    }
+    let ready = pipeline.take_prepared(ready).ok()?;
+    let question = pipeline.question(&ready, position);
+    if !pipeline.gate.allows_silently(&question.requests) {
+        return None;
+    }
+    if let Some(mut before) = before {
+        let decided = before.wait_for(|v| !matches!(v, Verdict::Open)).await.ok()?;
+        if matches!(*decided, Verdict::Waits) {
+            return None;
+        }
+    }
+    verdict.send_replace(Verdict::Runs(ready.plan.accesses.clone()));
+    let (tool, plan) = (ready.tool.clone(), ready.plan.clone());
+    let skip = CancellationToken::new();
+    // Nobody listens: what is told of it comes when it is on record.
+    let (updates, _nobody) = mpsc::channel(1);
+    let scope = Scope { step, position, cancel, skip: &skip, updates: &updates };
+    let outcome = pipeline.execute(ready, &scope).await;
+    Some(EarlyEnd { tool, plan, outcome })
+}
+
+impl EarlyCall {
+    /// Whether it is this call of the whole answer. Its id may have been made later.
+    pub(crate) fn is(&self, call: &CallRequest) -> bool {
+        self.request.name == call.name && self.request.arguments == call.arguments
+    }
+
+    /// What it reads, if it runs; nothing if it is to be run like any other.
+    pub(crate) async fn accesses(&mut self, cancel: &CancellationToken) -> Option<Vec<Access>> {
+        let decided = tokio::select! {
+            decided = self.verdict.wait_for(|v| !matches!(v, Verdict::Open)) => decided.ok()?,
+            () = cancel.cancelled() => return None,
+        };
+        match &*decided {
+            Verdict::Runs(accesses) => Some(accesses.clone()),
+            Verdict::Open | Verdict::Waits => None,
+        }
+    }
+
+    pub(crate) async fn end(self) -> Option<EarlyEnd> {
+        self.task.await.ok().flatten()
+    }
+}

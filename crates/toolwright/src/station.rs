@@ -1,0 +1,193 @@
+//! Where one agent works: its model, rules, tools, session and limits, put together into an engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use toolwright_config::Agent;
+use toolwright_engine::{
+    Budget, ChooseTools, Crew, Engine, EngineOptions, Hooks, Order, PermissionGate, Purse, Record,
+    RoomOptions, Task, Worker,
+};
+use toolwright_llm::{Effort, Sampling};
+use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
+use toolwright_tool::{Audience, Registry, Source};
+
+use crate::choose::{Chosen, Selection, named};
+use crate::workbench::Workbench;
+
+/// How deep agents may give work to agents when nobody says otherwise: those who work for others do
+/// it themselves.
+const USUAL_DEPTH: u32 = 1;
+
+/// The part of a model's window that descriptions of tools may take.
+const TOOLS_SHARE: u64 = 10;
+
+pub(crate) struct Station {
+    pub(crate) agent: Agent,
+    pub(crate) chosen: Chosen,
+    pub(crate) gate: Arc<PermissionGate>,
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) registry: Registry,
+    pub(crate) log: Log,
+    pub(crate) session: Session,
+    pub(crate) budget: Budget,
+    pub(crate) effort: Option<Effort>,
+    /// How many agents stand above this one.
+    pub(crate) depth: u32,
+    pub(crate) auto: bool,
+}
+
+impl Station {
+    pub(crate) async fn engine(self, bench: &Workbench) -> Result<Engine, LogError> {
+        let settings = &bench.config.settings;
+        let Self { agent, chosen, gate, hooks, registry, log, session, budget, .. } = self;
+        if self.depth < settings.subagent_depth.unwrap_or(USUAL_DEPTH) {
+            let crew = Employer {
+                bench: bench.clone(),
+                header: session.header.clone(),
+                chosen: chosen.clone(),
+                gate: Arc::clone(&gate),
+                hooks: Arc::clone(&hooks),
+                purse: Arc::clone(&budget.purse),
+                depth: self.depth,
+                auto: self.auto,
+            };
+            registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
+        }
+        let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
+        let room = &settings.compaction;
+        let usual = RoomOptions::default();
+        let options = EngineOptions {
+            agent: agent.name.clone(),
+            tools: choose_tools(&chosen, gate),
+            max_output_tokens: chosen.max_output_tokens,
+            sampling: Sampling {
+                temperature: agent.temperature,
+                top_p: agent.top_p,
+                seed: agent.seed,
+                stop: agent.stop.clone(),
+            },
+            effort: self.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
+            price: chosen.price.clone(),
+            budget,
+            hooks,
+            room: RoomOptions {
+                window: chosen.window.map(u64::from),
+                reserved: room
+                    .reserved
+                    .or(chosen.max_output_tokens.map(u64::from).map(|n| n.min(usual.reserved)))
+                    .unwrap_or(usual.reserved),
+                auto: room.auto.unwrap_or(usual.auto),
+                prune: room.prune.unwrap_or(usual.prune),
+                keep: room.preserve_recent_tokens,
+            },
+            ..EngineOptions::new(bench.system(&agent))
+        };
+        Engine::new(chosen.model, pipeline, Record::new(session, log), options).await
+    }
+}
+
+/// What the model is shown: nothing that can never run, and no more than fits.
+fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>) -> ChooseTools {
+    let model = chosen.model.origin().model.clone();
+    let share = chosen.window.map(|w| u64::from(w) / TOOLS_SHARE);
+    let budget_tokens = share.and_then(|tokens| usize::try_from(tokens).ok());
+    Arc::new(move |registry| {
+        let denied = |key: &str| gate.always_denies(key);
+        registry.offer(&Audience { model: &model, denied: &denied, budget_tokens }).definitions
+    })
+}
+
+/// A word that is no effort (another agent's variant) leaves it to the provider.
+fn named_effort(word: &str) -> Option<Effort> {
+    serde_json::from_value(serde_json::Value::String(word.to_lowercase())).ok()
+}
+
+/// An agent as the one for whom others work.
+struct Employer {
+    bench: Workbench,
+    header: Header,
+    chosen: Chosen,
+    gate: Arc<PermissionGate>,
+    hooks: Arc<Hooks>,
+    purse: Arc<Purse>,
+    depth: u32,
+    auto: bool,
+}
+
+impl Employer {
+    fn station(&self, order: &Order) -> Result<Station, String> {
+        let bench = &self.bench;
+        let agent = bench.workers().into_iter().find(|agent| agent.name == order.agent);
+        let agent = agent.ok_or_else(|| format!("There is no agent {}.", order.agent))?;
+        let chosen = match &agent.model {
+            None => self.chosen.clone(),
+            Some(spec) => {
+                let env = |name: &str| bench.variable(name);
+                let refreshed = bench.refreshed_models();
+                let settings = &bench.config.settings;
+                named(spec, settings, &env, refreshed.as_deref(), None, Selection::Configured)
+                    .map_err(|e| format!("The agent {} cannot work: {e}.", agent.name))?
+            }
+        };
+        let (log, session) = self.session(order)?;
+        let mut policy = bench.policy(&agent, self.auto);
+        policy.allow_outputs(&Store::outputs(&log));
+        let usual = Budget::default();
+        let steps = agent.steps.or(bench.config.settings.steps);
+        Ok(Station {
+            chosen,
+            gate: Arc::new(self.gate.below(policy, &agent.name)),
+            hooks: Arc::clone(&self.hooks),
+            registry: bench.registry(),
+            log,
+            session,
+            budget: Budget {
+                steps: steps.map_or(usual.steps, |n| n as usize),
+                time: None::<Duration>,
+                purse: Arc::clone(&self.purse),
+            },
+            effort: None,
+            depth: self.depth + 1,
+            auto: self.auto,
+            agent,
+        })
+    }
+
+    /// A new session, or that of earlier work for the same agent.
+    fn session(&self, order: &Order) -> Result<(Log, Session), String> {
+        let store = self.bench.store();
+        let own = |session: &Session| session.header.parent.as_ref() == Some(&self.header.session);
+        match order.task_id.as_deref().map(|id| store.open(id)) {
+            Some(Ok((log, session, _))) if own(&session) => return Ok((log, session)),
+            Some(Err(OpenError::Log(LogError::Locked { .. }))) => {
+                return Err("That work is still going on.".to_owned());
+            }
+            // An id that names no work of this session's: the work is new.
+            _ => {}
+        }
+        let made_by = env!("CARGO_PKG_VERSION");
+        store
+            .create_child(&self.header, made_by)
+            .map_err(|e| format!("Cannot begin the work: {e}."))
+    }
+}
+
+impl Crew for Employer {
+    fn workers(&self) -> Vec<Worker> {
+        let allowed = |agent: &Agent| !self.gate.denies_outright("task", &agent.name);
+        let workers = self.bench.workers().into_iter().filter(allowed);
+        workers.map(|a| Worker { name: a.name, description: a.description }).collect()
+    }
+
+    fn hire(&self, order: Order) -> BoxFuture<'static, Result<Engine, String>> {
+        let station = self.station(&order);
+        let bench = self.bench.clone();
+        async move {
+            station?.engine(&bench).await.map_err(|e| format!("Cannot begin the work: {e}."))
+        }
+        .boxed()
+    }
+}
