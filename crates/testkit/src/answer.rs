@@ -45,6 +45,7 @@ pub struct Reply {
     text: Vec<String>,
     calls: Vec<(String, String, String)>,
     finish: Option<String>,
+    input_tokens: Option<u64>,
     pub(crate) split: Option<usize>,
     pub(crate) hold_after_text: bool,
     pub(crate) cut_after_text: bool,
@@ -97,6 +98,12 @@ impl Reply {
 
     pub fn finish(mut self, word: &str) -> Self {
         self.finish = Some(word.to_owned());
+        self
+    }
+
+    /// What the request is said to have cost.
+    pub fn input_tokens(mut self, tokens: u64) -> Self {
+        self.input_tokens = Some(tokens);
         self
     }
 
@@ -212,7 +219,7 @@ impl Reply {
         let mut head = event(
             "message_start",
             json!({"message": {"id": "msg_1", "role": "assistant", "content": [],
-                "usage": {"input_tokens": 10, "output_tokens": 1}}}),
+                "usage": {"input_tokens": self.input_tokens.unwrap_or(10), "output_tokens": 1}}}),
         );
         let mut index = 0;
         if !self.text.is_empty() {

@@ -52,6 +52,13 @@ impl Child {
         self.child.id()
     }
 
+    /// Writes a line to standard input; see [`crate::Folder::converse`].
+    pub fn say(&mut self, line: &str) {
+        use std::io::Write;
+        let input = self.child.stdin.as_mut().expect("an open standard input");
+        writeln!(input, "{line}").and_then(|()| input.flush()).expect("somebody who listens");
+    }
+
     /// Waits until standard output contains `text`.
     pub fn wait_for(&self, text: &str) {
         eventually(&format!("{text:?} on standard output"), || {

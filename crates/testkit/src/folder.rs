@@ -119,6 +119,13 @@ impl Folder {
         self.start(arguments).wait()
     }
 
+    /// As [`Self::start`], with a standard input that can be written to.
+    pub fn converse(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped());
+        Child::spawn(command)
+    }
+
     pub fn start(&self, arguments: &[&str]) -> Child {
         Child::spawn(self.command(arguments))
     }

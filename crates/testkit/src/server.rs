@@ -51,8 +51,12 @@ impl Captured {
     }
 }
 
+type Respond = Box<dyn Fn(&Captured) -> Answer + Send + Sync>;
+
 struct Shared {
     script: Mutex<std::collections::VecDeque<Answer>>,
+    /// Answers what the script does not.
+    respond: Option<Respond>,
     requests: Mutex<Vec<Captured>>,
     arrived: Sender<()>,
     open: Mutex<Vec<TcpStream>>,
@@ -68,11 +72,21 @@ pub struct ModelServer {
 impl ModelServer {
     /// Starts with a script; a request beyond its end gets status 500.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        Self::with(script.into_iter().collect(), None)
+    }
+
+    /// Answers each request by what it says, in whatever order they come.
+    pub fn answering(respond: impl Fn(&Captured) -> Answer + Send + Sync + 'static) -> Self {
+        Self::with(std::collections::VecDeque::new(), Some(Box::new(respond)))
+    }
+
+    fn with(script: std::collections::VecDeque<Answer>, respond: Option<Respond>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let port = listener.local_addr().expect("its address").port();
         let (arrived, arrivals) = channel();
         let shared = Arc::new(Shared {
-            script: Mutex::new(script.into_iter().collect()),
+            script: Mutex::new(script),
+            respond,
             requests: Mutex::default(),
             arrived,
             open: Mutex::default(),
@@ -146,7 +160,9 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
             _ => Wire::Chat,
         };
         // Taken before anybody hears of the request: what a test adds then is for the next one.
-        let answer = shared.script.lock().unwrap().pop_front();
+        let scripted = shared.script.lock().unwrap().pop_front();
+        let by_rule = || shared.respond.as_ref().map(|respond| respond(&captured));
+        let answer = scripted.or_else(by_rule);
         shared.requests.lock().unwrap().push(captured);
         shared.arrived.send(()).ok();
         let answer = answer.unwrap_or_else(|| Answer::status(500, "the script is at its end"));

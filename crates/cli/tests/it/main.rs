@@ -5,11 +5,15 @@
 mod bad_input;
 mod crash;
 mod demo;
+mod guards;
 mod loop_basics;
 mod models;
 mod permission;
 mod processes;
+mod queues;
+mod room;
 mod sessions;
+mod subagents;
 mod tools_command;
 
 use serde_json::Value;
