@@ -328,13 +328,20 @@ impl<'a> Turn<'a> {
              what is left to do, and what the user should do next."
         );
         self.world.record.add(Entry::Note { text })?;
-        self.time_is_up = CancellationToken::new();
+        let time_is_up = CancellationToken::new();
+        self.time_is_up = time_is_up.clone();
         let patience = self.world.clock.sleep(SUMMARY_TIME);
-        let over = Over::OutOfBudget(what);
-        tokio::select! {
-            end = self.step(ToolChoice::None) => end.map(|_| over),
-            () = patience => Ok(over),
-        }
+        let alarm = async {
+            patience.await;
+            // Not dropped from outside: what was said until then is kept.
+            time_is_up.cancel();
+            std::future::pending::<Result<StepEnd, Over>>().await
+        };
+        let end = tokio::select! {
+            end = self.step(ToolChoice::None) => end,
+            end = alarm => end,
+        };
+        end.map(|_| Over::OutOfBudget(what))
     }
 
     async fn step(&mut self, tool_choice: ToolChoice) -> Result<StepEnd, Over> {
