@@ -11,6 +11,7 @@ mod capture;
 mod final_answer;
 mod fit;
 mod function;
+mod mask;
 mod pipeline;
 mod registry;
 mod repair;
@@ -25,6 +26,7 @@ pub use capture::{Capture, Captured};
 pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
+pub use mask::Secrets;
 pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,
 };

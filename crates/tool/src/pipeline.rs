@@ -13,7 +13,8 @@ use toolwright_permission::Request;
 use toolwright_session::{Ending, Outcome};
 
 use crate::access::{Access, Extent, Plan};
-use crate::fit::{Outputs, fit};
+use crate::fit::{OUTPUT_CAP_BYTES, Outputs, fit};
+use crate::mask::Secrets;
 use crate::registry::{Registered, Registry};
 use crate::repair;
 use crate::tool::{
@@ -117,11 +118,14 @@ pub struct PipelineOptions {
     pub deadline: Duration,
     /// Calls of one message run one after the other.
     pub serial: bool,
+    /// What no outcome may show.
+    pub secrets: Secrets,
 }
 
 impl PipelineOptions {
     pub fn new(outputs: impl Into<PathBuf>) -> Self {
-        Self { outputs: outputs.into(), deadline: DEFAULT_DEADLINE, serial: false }
+        let secrets = Secrets::default();
+        Self { outputs: outputs.into(), deadline: DEFAULT_DEADLINE, serial: false, secrets }
     }
 }
 
@@ -132,7 +136,7 @@ pub struct Pipeline {
     pub(crate) gate: Arc<dyn Gate>,
     workspace: Arc<Workspace>,
     plan_context: Arc<PlanContext>,
-    outputs: Outputs,
+    pub(crate) outputs: Outputs,
     deadline: Duration,
     pub(crate) serial: bool,
 }
@@ -161,8 +165,8 @@ impl Pipeline {
         options: PipelineOptions,
     ) -> Self {
         let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace) });
-        let PipelineOptions { outputs, deadline, serial } = options;
-        let outputs = Outputs::new(outputs);
+        let PipelineOptions { outputs, deadline, serial, secrets } = options;
+        let outputs = Outputs::new(outputs).masking(secrets);
         Self { registry, gate, workspace, plan_context, outputs, deadline, serial }
     }
 
@@ -248,6 +252,9 @@ impl Pipeline {
             Ok(run) => run,
             Err(error) => return self.explain_failed_plan(&tool, &plan, error),
         };
+        if let Some(text) = self.outputs.secrets().refuse_loss(&plan) {
+            return Outcome { title: plan.summary.clone(), ..failed(&tool, text) };
+        }
         let question = Question {
             position,
             tool: tool.clone(),
@@ -267,7 +274,7 @@ impl Pipeline {
         let starting = Update::Starting {
             position,
             tool: tool.clone(),
-            summary: plan.summary.clone(),
+            summary: self.outputs.secrets().mask(&plan.summary).into_owned(),
             effects: plan.has_effects(),
             decision: why,
             go,
@@ -281,7 +288,11 @@ impl Pipeline {
             workspace: Arc::clone(&self.workspace),
             files: Files::declared(&plan),
             cancel: cancel.clone(),
-            progress: Progress { sender: updates.clone(), position },
+            progress: Progress {
+                sender: updates.clone(),
+                position,
+                secrets: self.outputs.secrets().clone(),
+            },
             may_read: self.may_read(),
             outputs: self.outputs.clone(),
             deadline: self.deadline,
@@ -293,6 +304,7 @@ impl Pipeline {
                 Outcome { title: plan.summary.clone(), ..failed(&tool, text) }
             }
             Ran::Error(ToolError::Fatal(message)) => {
+                let message = self.outputs.secrets().mask(&message).into_owned();
                 let told = Update::Fatal { message: message.clone() };
                 updates.send(told).await.ok();
                 failed(&tool, format!("The tool could not run: {message}"))
@@ -337,8 +349,9 @@ impl Pipeline {
 
     fn fitted(&self, tool: &str, plan: &Plan, output: ToolOutput) -> Outcome {
         let ToolOutput { output, title, mut details, attachments, fitted, interrupted } = output;
-        let mut text = output;
-        if !fitted {
+        let mut text = self.outputs.secrets().mask(&output).into_owned();
+        // A mark may be longer than what it stands for.
+        if !fitted || text.len() > output.len().max(OUTPUT_CAP_BYTES) {
             let result = fit(text, &self.outputs);
             text = result.text;
             if let Some(path) = result.path {

@@ -100,6 +100,7 @@ impl CallTask {
             Ok(_) if self.cancel.is_cancelled() => not_started(name),
             Ok((readable, ready)) => self.proceed(readable, ready).await,
         };
+        let outcome = self.pipeline.outputs.secrets().mask_outcome(outcome);
         let settled = Update::Settled { position: self.position, outcome };
         // A receiver that is gone has no use for it.
         self.updates.send(settled).await.ok();

@@ -16,6 +16,7 @@ use toolwright_llm::Media;
 
 use crate::access::Plan;
 use crate::fit::Outputs;
+use crate::mask::Secrets;
 use crate::workspace::{Files, Workspace};
 
 /// A tool. `plan` looks at the arguments and declares what the call would touch; `run` does it.
@@ -140,12 +141,14 @@ pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 pub struct Progress {
     pub(crate) sender: mpsc::Sender<crate::Update>,
     pub(crate) position: usize,
+    pub(crate) secrets: Secrets,
 }
 
 impl Progress {
     /// Never waits: an update that finds no room is dropped, the next one says more.
     pub fn update(&self, text: &str) {
-        let update = crate::Update::Progress { position: self.position, text: text.to_owned() };
+        let text = self.secrets.mask(text).into_owned();
+        let update = crate::Update::Progress { position: self.position, text };
         self.sender.try_send(update).ok();
     }
 }

@@ -1,5 +1,6 @@
 //! An agent in a few lines, for programs that bring their own tools.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use toolwright_session::{Header, LogError, Session, TurnStatus};
 use toolwright_tool::{Pipeline, PipelineOptions, Registry, Tool, Workspace};
 
 use crate::choose::{ModelError, choose_model};
+use crate::secrets;
 
 /// Events that a slow listener may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -105,7 +107,8 @@ impl AgentBuilder {
             Layer { kind: LayerKind::Session, origin: "the program".into(), rules: self.rules };
         let policy = Policy::new(vec![shipped_defaults(), own]);
         let gate = Arc::new(PermissionGate::new(policy, None));
-        let options = PipelineOptions::new(outputs.path());
+        let mut options = PipelineOptions::new(outputs.path());
+        options.secrets = secrets::collect(&Settings::default(), &env, BTreeMap::new());
         let registry = Arc::new(self.registry);
         let tools = registry.definitions(|key| !gate.always_denies(key));
         let header = Header {

@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod secrets;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};

@@ -16,6 +16,7 @@ use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::secrets;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
@@ -130,7 +131,7 @@ impl Workbench {
     /// The built-in tools.
     pub fn registry(&self) -> Registry {
         let mut registry = Registry::default();
-        let withheld = PROVIDERS.iter().flat_map(|p| p.key_variables).map(|v| (*v).to_owned());
+        let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&mut registry, bash);
@@ -180,6 +181,9 @@ impl Workbench {
     ) -> Pipeline {
         let mut options = PipelineOptions::new(outputs);
         options.serial = self.config.settings.serial_tools.unwrap_or(false);
+        // A store that cannot be read gives no keys, to us no more than to anybody.
+        let stored = self.credentials().all().unwrap_or_default();
+        options.secrets = secrets::collect(&self.config.settings, &self.env, stored);
         Pipeline::new(Arc::new(registry), Arc::clone(&self.workspace), gate, options)
     }
 

@@ -6,6 +6,7 @@ mod bad_input;
 mod crash;
 mod demo;
 mod loop_basics;
+mod masking;
 mod models;
 mod permission;
 mod processes;
