@@ -11,6 +11,7 @@ mod capture;
 mod final_answer;
 mod fit;
 mod function;
+mod image;
 mod mask;
 mod pipeline;
 mod registry;
@@ -26,6 +27,7 @@ pub use capture::{Capture, Captured};
 pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
+pub use image::{FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image};
 pub use mask::Secrets;
 pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,

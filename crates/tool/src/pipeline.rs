@@ -318,6 +318,7 @@ impl Pipeline {
                 )
             },
         };
+        crate::image::fit_attachments(&mut outcome, cancel).await;
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if !repairs.is_empty() {
             outcome.output.push_str(&format!("\n\n(Note on your call: {}.)", repairs.join("; ")));

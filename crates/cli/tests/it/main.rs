@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod demo;
+mod images;
 mod loop_basics;
 mod masking;
 mod models;
