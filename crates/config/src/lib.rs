@@ -19,6 +19,7 @@ pub use load::{Config, Environment, Source};
 pub use paths::Paths;
 pub use settings::{
     AgentSettings, ModelSettings, PermissionSettings, ProviderOptions, ProviderSettings, Settings,
+    ToolOutputSettings,
 };
 
 #[cfg(test)]

@@ -65,6 +65,15 @@ pub struct Settings {
     pub steps: Option<u32>,
     /// Calls of one message run one after the other.
     pub serial_tools: Option<bool>,
+    pub tool_output: ToolOutputSettings,
+}
+
+/// How long outputs are kept that were too large to show, over all sessions.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolOutputSettings {
+    pub retention_days: Option<u64>,
+    pub retention_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

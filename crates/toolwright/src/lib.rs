@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod housekeeping;
 mod secrets;
 mod workbench;
 

@@ -10,12 +10,13 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
-use toolwright_session::{Log, LogError, OpenError, Session, Store};
+use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{FinalAnswer, Pipeline, PipelineOptions, Registry, Workspace};
 use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::housekeeping::Housekeeper;
 use crate::secrets;
 
 #[derive(Debug, thiserror::Error)]
@@ -236,7 +237,9 @@ impl Workbench {
             },
             ..EngineOptions::new(self.system(&agent), tools)
         };
-        let record = Record::new(session, log);
+        let kept = &self.config.settings.tool_output;
+        let retention = Retention::of(kept.retention_days, kept.retention_bytes);
+        let record = Record::new(session, Housekeeper::new(log, self.store(), retention));
         let engine = Engine::new(chosen.model, pipeline, record, engine_options)?;
         Ok(Desk { engine, questions, agent, chosen: chosen.why, notices })
     }

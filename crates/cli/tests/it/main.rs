@@ -11,6 +11,7 @@ mod masking;
 mod models;
 mod permission;
 mod processes;
+mod retention;
 mod sessions;
 mod tools_command;
 
