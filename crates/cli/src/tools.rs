@@ -67,12 +67,9 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let agent = workbench.agent(call.agent.as_deref()).map_err(toolwright::SetupError::from)?;
     let policy = workbench.policy(&agent, call.auto);
     let gate = Arc::new(PermissionGate::new(policy, None));
-    let pipeline = workbench.pipeline(
-        workbench.registry(),
-        &gate,
-        &Arc::default(),
-        workbench.paths.data.join("outputs"),
-    );
+    // Named as a session's would be, so that they are kept for as long as those.
+    let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
+    let pipeline = workbench.pipeline(workbench.registry(), &gate, &Arc::default(), outputs);
     let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();

@@ -19,7 +19,7 @@ pub use load::{Config, Environment, Source};
 pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
-    ProviderOptions, ProviderSettings, Settings,
+    ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
 };
 
 #[cfg(test)]

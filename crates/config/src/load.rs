@@ -31,6 +31,10 @@ const HARMLESS_KEYS: &[&str] = &[
     "logLevel",
 ];
 
+/// Of those, what would reach beyond the folder: outputs of all sessions are kept for as long.
+const REACHING_OUT: &[(&str, &str)] =
+    &[("tool_output", "retention_days"), ("tool_output", "retention_bytes")];
+
 /// One place that settings came from.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -130,9 +134,15 @@ fn is_absent(error: &std::io::Error) -> bool {
 
 fn drop_untrusted(value: &mut Value) -> Vec<String> {
     let Some(object) = value.as_object_mut() else { return Vec::new() };
-    let dropped: Vec<String> =
+    let mut dropped: Vec<String> =
         object.keys().filter(|key| !HARMLESS_KEYS.contains(&key.as_str())).cloned().collect();
     object.retain(|key, _| HARMLESS_KEYS.contains(&key.as_str()));
+    for (key, inner) in REACHING_OUT {
+        let group = object.get_mut(*key).and_then(Value::as_object_mut);
+        if group.is_some_and(|group| group.shift_remove(*inner).is_some()) {
+            dropped.push(format!("{key}.{inner}"));
+        }
+    }
     dropped
 }
 

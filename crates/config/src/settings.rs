@@ -75,6 +75,7 @@ pub struct Settings {
     pub compaction: CompactionSettings,
     /// How deep agents may give work to other agents.
     pub subagent_depth: Option<u32>,
+    pub tool_output: ToolOutputSettings,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -88,6 +89,14 @@ pub struct CompactionSettings {
     pub reserved: Option<u64>,
     /// Tokens of the newest steps that stay as they are.
     pub preserve_recent_tokens: Option<u64>,
+}
+
+/// How long outputs are kept that were too large to show, over all sessions.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolOutputSettings {
+    pub retention_days: Option<u64>,
+    pub retention_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -11,11 +11,13 @@ mod fold;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod retention;
 mod step;
 mod store;
 
 pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched, TurnStatus};
 pub use fold::{Compaction, Item, Prompt, Session};
 pub use log::{Log, LogError, Notice};
+pub use retention::Retention;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};

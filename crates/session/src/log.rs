@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -231,8 +231,21 @@ impl Log {
     }
 }
 
+/// How often a lock is tried again, and how long is waited in between: a sweep of old outputs holds
+/// it for a moment, and nobody should be told of another process because of that.
+const LOCK_TRIES: u32 = 3;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 fn lock(file: &File, path: &Path) -> Result<(), LogError> {
-    match file.try_lock() {
+    let mut tried = file.try_lock();
+    for _ in 0..LOCK_TRIES {
+        if !matches!(tried, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        tried = file.try_lock();
+    }
+    match tried {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(LogError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(LogError::Write { path: path.to_owned(), source }),

@@ -42,6 +42,10 @@ impl Store {
         Self { root: root.into() }
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub fn create(&self, directory: &Path, made_by: &str) -> Result<(Log, Session), LogError> {
         let header = header(directory.display().to_string(), made_by);
         self.begin(header)

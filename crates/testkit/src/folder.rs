@@ -62,6 +62,11 @@ impl Folder {
         std::fs::read_to_string(self.work().join(path)).unwrap_or_default()
     }
 
+    /// A file that is no text.
+    pub fn write_bytes(&self, path: &str, bytes: &[u8]) {
+        std::fs::write(self.work().join(path), bytes).expect("a file");
+    }
+
     /// The user's own configuration.
     pub fn user_config(self, text: &str) -> Self {
         let folder = self.root.path().join("home/.config/toolwright");

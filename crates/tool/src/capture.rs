@@ -1,5 +1,5 @@
 //! Takes in a stream of any length in bounded memory: its head and its tail are kept, the whole
-//! goes to a file as it arrives.
+//! goes to a file as it arrives. Neither has a secret in it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs, head, tail, whole_is_in};
+use crate::mask::MaskStream;
 
 /// Bytes kept of each end while the stream runs. Head and tail are what people read first: the
 /// command's own banner, and the error it ended on.
@@ -17,6 +18,7 @@ const END_CAP_BYTES: usize = 64 << 10;
 const FILE_CAP_BYTES: u64 = 256 << 20;
 
 pub struct Capture {
+    mask: MaskStream,
     outputs: Outputs,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -40,6 +42,7 @@ pub struct Captured {
 impl Capture {
     pub fn new(outputs: Outputs) -> Self {
         Self {
+            mask: MaskStream::new(outputs.secrets().clone()),
             outputs,
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -52,6 +55,11 @@ impl Capture {
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
+        let shown = self.mask.push(bytes);
+        self.take_in(&shown);
+    }
+
+    fn take_in(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         self.last_byte = *last;
         self.newlines += bytes.iter().filter(|b| **b == b'\n').count() as u64;
@@ -93,6 +101,8 @@ impl Capture {
     }
 
     pub fn finish(mut self) -> Captured {
+        let held = self.mask.finish();
+        self.take_in(&held);
         let total_lines = self.newlines + u64::from(self.last_byte != b'\n');
         let mut kept = std::mem::take(&mut self.head);
         let kept_head = kept.len();

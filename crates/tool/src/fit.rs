@@ -6,22 +6,33 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::mask::Secrets;
+
 /// Lines that reach the model. What people scroll through at most; more is searched, not read.
 pub const OUTPUT_CAP_LINES: usize = 2_000;
 
 /// Bytes that reach the model: about 12,000 tokens.
 pub const OUTPUT_CAP_BYTES: usize = 50 << 10;
 
-/// Where a session keeps what was too large for its log.
+/// Where a session keeps what was too large for its log, and what must not stand in it.
 #[derive(Debug, Clone)]
 pub struct Outputs {
     folder: PathBuf,
+    secrets: Secrets,
 }
 
 impl Outputs {
     /// The folder is made when the first output needs it.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), secrets: Secrets::default() }
+    }
+
+    pub fn masking(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     pub fn folder(&self) -> &Path {
@@ -46,8 +57,10 @@ pub(crate) struct Fitted {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Cuts `output` to the budget from its beginning.
-pub(crate) fn fit(output: String, outputs: &Outputs) -> Fitted {
+/// Masks, then cuts `output` to the budget from its beginning: a secret that is cut in two would not
+/// be found any more.
+pub(crate) fn fit(mut output: String, outputs: &Outputs) -> Fitted {
+    outputs.secrets.mask_string(&mut output);
     if output.len() <= OUTPUT_CAP_BYTES && lines_within(&output, OUTPUT_CAP_LINES) {
         return Fitted { text: output, path: None };
     }

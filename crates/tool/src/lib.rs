@@ -15,6 +15,8 @@ mod final_answer;
 mod fit;
 mod function;
 mod hooks;
+mod image;
+mod mask;
 mod perform;
 mod pipeline;
 mod progress;
@@ -34,6 +36,8 @@ pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
 pub use hooks::{Before, CallHooks, Hint, HookedCall};
+pub use image::{FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image};
+pub use mask::Secrets;
 pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,
 };

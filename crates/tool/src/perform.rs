@@ -11,7 +11,7 @@ use toolwright_session::{Ending, Outcome};
 
 use crate::access::{Access, Extent, Plan};
 use crate::cache::Cache;
-use crate::fit::fit;
+use crate::fit::{OUTPUT_CAP_BYTES, fit};
 use crate::pipeline::{
     Decision, DeniedBy, Pipeline, Question, Ready, Update, failed, not_started, outcome, skipped,
 };
@@ -42,6 +42,10 @@ impl Pipeline {
             Ok(ready) => ready,
             Err(outcome) => return outcome,
         };
+        if let Some(text) = self.outputs.secrets().refuse_loss(&ready.plan) {
+            let title = ready.plan.summary.clone();
+            return Outcome { title, ..failed(&ready.tool, text) };
+        }
         let question = self.question(&ready, scope.position);
         let decision = tokio::select! {
             decision = self.gate.decide(&question) => decision,
@@ -94,7 +98,7 @@ impl Pipeline {
         let starting = Update::Starting {
             position: scope.position,
             tool: tool.to_owned(),
-            summary: plan.summary.clone(),
+            summary: self.outputs.secrets().mask(&plan.summary).into_owned(),
             effects: plan.has_effects(),
             touched: plan.touched(&self.workspace),
             decision,
@@ -122,7 +126,7 @@ impl Pipeline {
             workspace: Arc::clone(&self.workspace),
             files: Files::declared(&plan),
             cancel: scope.cancel.child_token(),
-            progress: Progress::default(),
+            progress: Progress::masking(self.outputs.secrets().clone()),
             may_read: self.may_read(),
             outputs: self.outputs.clone(),
             deadline: limit,
@@ -134,6 +138,7 @@ impl Pipeline {
                 Outcome { title: plan.summary.clone(), ..failed(&tool, text) }
             }
             Ran::Error(ToolError::Fatal(message)) => {
+                let message = self.outputs.secrets().mask(&message).into_owned();
                 let told = Update::Fatal { message: message.clone() };
                 scope.updates.send(told).await.ok();
                 failed(&tool, format!("The tool could not run: {message}"))
@@ -151,6 +156,7 @@ impl Pipeline {
                 Outcome { ending, ..failed(&tool, with_what_it_had(text, had)) }
             }
         };
+        crate::image::fit_attachments(&mut outcome, scope.cancel).await;
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(hooks) = &self.hooks {
             outcome = hooks.after(&call, &arguments, outcome).await;
@@ -195,8 +201,9 @@ impl Pipeline {
     fn fitted(&self, tool: &str, plan: &Plan, output: ToolOutput) -> Outcome {
         let ToolOutput { output, title, mut details, attachments, fitted, interrupted, cost } =
             output;
-        let mut text = output;
-        if !fitted {
+        let mut text = self.outputs.secrets().mask(&output).into_owned();
+        // A mark may be longer than what it stands for.
+        if !fitted || text.len() > output.len().max(OUTPUT_CAP_BYTES) {
             let result = fit(text, &self.outputs);
             text = result.text;
             if let Some(path) = result.path {

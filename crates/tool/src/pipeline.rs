@@ -17,6 +17,7 @@ use crate::cache::Cache;
 use crate::deferred;
 use crate::fit::Outputs;
 use crate::hooks::{Before, CallHooks, Hint, HookedCall};
+use crate::mask::Secrets;
 use crate::perform::crashed;
 use crate::registry::{Registered, Registry};
 use crate::repair;
@@ -126,6 +127,8 @@ pub struct PipelineOptions {
     /// A repeated call that only reads is answered as unchanged while that is true.
     pub cache: bool,
     pub hooks: Option<Arc<dyn CallHooks>>,
+    /// What no outcome may show.
+    pub secrets: Secrets,
 }
 
 impl PipelineOptions {
@@ -136,6 +139,7 @@ impl PipelineOptions {
             serial: false,
             cache: true,
             hooks: None,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -183,8 +187,8 @@ impl Pipeline {
         options: PipelineOptions,
     ) -> Self {
         let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace) });
-        let PipelineOptions { outputs, deadline, serial, cache, hooks } = options;
-        let outputs = Outputs::new(outputs);
+        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets } = options;
+        let outputs = Outputs::new(outputs).masking(secrets);
         let cache = cache.then(Arc::default);
         Self { registry, gate, workspace, plan_context, outputs, deadline, serial, cache, hooks }
     }

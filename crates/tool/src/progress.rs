@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
 use crate::Update;
+use crate::mask::Secrets;
 
 /// Faster than this nobody reads.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -14,6 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Default)]
 pub struct Progress {
     shared: Arc<Shared>,
+    secrets: Secrets,
 }
 
 #[derive(Default)]
@@ -23,9 +25,14 @@ struct Shared {
 }
 
 impl Progress {
+    pub(crate) fn masking(secrets: Secrets) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     /// Never waits. What is replaced before it was shown is not missed: the newest says more.
-    pub fn update(&self, text: impl Into<String>) {
-        *self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
+    pub fn update(&self, text: impl AsRef<str>) {
+        let text = self.secrets.mask(text.as_ref()).into_owned();
+        *self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner) = text;
         self.shared.changed.notify_one();
     }
 

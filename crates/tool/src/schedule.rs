@@ -145,6 +145,7 @@ impl CallTask {
             First::Early(begun) => self.take_over(begun).await,
             First::Planned(readable, ready) => self.proceed(readable, ready).await,
         };
+        let outcome = self.pipeline.outputs.secrets().mask_outcome(outcome);
         let settled = Update::Settled { position: self.position, outcome };
         // A receiver that is gone has no use for it.
         self.updates.send(settled).await.ok();

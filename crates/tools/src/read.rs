@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_llm::Media;
 use toolwright_tool::{
     Access, Extent, Files, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+    attachable_bytes,
 };
 
 use crate::walk::blocking;
@@ -184,7 +185,7 @@ fn attach(
     mime: &str,
     size: u64,
 ) -> Result<ToolOutput, ToolError> {
-    let cap = Media::cap_bytes(mime);
+    let cap = attachable_bytes(mime);
     if size > cap {
         let limit = cap >> 10;
         let text =

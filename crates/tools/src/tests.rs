@@ -179,8 +179,10 @@ async fn read_lists_folders_and_suggests_names() {
 
 #[tokio::test]
 async fn read_gives_images_by_content_and_refuses_other_binaries() {
-    let png = b"\x89PNG\r\n\x1a\n....";
-    let place = Place::new(&[("picture.bin", png), ("data", b"a\0b"), ("x.zip", b"text")]);
+    let mut png = std::io::Cursor::new(Vec::new());
+    image::RgbImage::new(1, 1).write_to(&mut png, image::ImageFormat::Png).unwrap();
+    let place =
+        Place::new(&[("picture.bin", png.get_ref()), ("data", b"a\0b"), ("x.zip", b"text")]);
     let outcome = place.call("read", json!({"filePath": "picture.bin"})).await;
     assert_eq!(outcome.output, "Image read successfully");
     assert_eq!(outcome.attachments[0].mime, "image/png");

@@ -1,5 +1,6 @@
 //! An agent in a few lines, for programs that bring their own tools.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use toolwright_session::{Header, LogError, Session, TurnStatus};
 use toolwright_tool::{Pipeline, PipelineOptions, Registry, Tool, Workspace};
 
 use crate::choose::{ModelError, choose_model};
+use crate::secrets;
 
 /// Events that a slow listener may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -115,6 +117,7 @@ impl AgentBuilder {
         let gate = PermissionGate::new(policy, None).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let mut options = PipelineOptions::new(outputs.path());
+        options.secrets = secrets::collect(&Settings::default(), &env, BTreeMap::new());
         if !hooks.is_empty() {
             options.hooks = Some(Arc::clone(&hooks) as _);
         }

@@ -9,6 +9,8 @@
 mod agent;
 mod auth;
 mod choose;
+mod housekeeping;
+mod secrets;
 mod station;
 mod workbench;
 

@@ -85,7 +85,12 @@ impl Station {
             },
             ..EngineOptions::new(bench.system(&agent))
         };
-        Engine::new(chosen.model, pipeline, Record::new(session, log), options).await
+        // Work for others leaves the looking after old outputs to whoever gave it.
+        let record = match session.header.parent {
+            None => Record::new(session, bench.journal(log)),
+            Some(_) => Record::new(session, log),
+        };
+        Engine::new(chosen.model, pipeline, record, options).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! The coding agent for one folder: configuration, rules, tools and sessions, put together.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
 use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
@@ -10,12 +10,16 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
-use toolwright_session::{Log, LogError, OpenError, Session, Store};
-use toolwright_tool::{FinalAnswer, Pipeline, PipelineOptions, Registry, Source, Workspace};
+use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
+use toolwright_tool::{
+    FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
+};
 use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::housekeeping::Housekeeper;
+use crate::secrets;
 use crate::station::Station;
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,7 @@ pub struct Workbench {
     pub workspace: Arc<Workspace>,
     pub config: Config,
     env: fn(&str) -> Option<String>,
+    secrets: Arc<OnceLock<Secrets>>,
 }
 
 /// Which session a turn belongs to.
@@ -111,7 +116,8 @@ impl Workbench {
         let paths = Paths::from_env(&env);
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
-        Ok(Self { paths, workspace: Arc::new(workspace), config, env })
+        let secrets = Arc::default();
+        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets })
     }
 
     pub fn store(&self) -> Store {
@@ -132,7 +138,7 @@ impl Workbench {
     /// The built-in tools.
     pub fn registry(&self) -> Registry {
         let registry = Registry::default().with_search();
-        let withheld = PROVIDERS.iter().flat_map(|p| p.key_variables).map(|v| (*v).to_owned());
+        let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
@@ -185,6 +191,7 @@ impl Workbench {
         let mut options = PipelineOptions::new(outputs);
         options.serial = settings.serial_tools.unwrap_or(false);
         options.cache = settings.tool_cache.unwrap_or(true);
+        options.secrets = self.secrets().clone();
         if let Some(seconds) = settings.tool_timeout {
             options.deadline = std::time::Duration::from_secs(seconds);
         }
@@ -193,6 +200,22 @@ impl Workbench {
         }
         let workspace = Arc::clone(&self.workspace);
         Pipeline::new(registry, workspace, Arc::clone(gate) as _, options)
+    }
+
+    /// What no output may show, collected once.
+    fn secrets(&self) -> &Secrets {
+        self.secrets.get_or_init(|| {
+            // A store that cannot be read gives no keys, to us no more than to anybody.
+            let stored = self.credentials().all().unwrap_or_default();
+            secrets::collect(&self.config.settings, &self.env, stored)
+        })
+    }
+
+    /// A session's log that looks after old outputs, once the first answer is there.
+    pub(crate) fn journal(&self, log: Log) -> Housekeeper {
+        let kept = &self.config.settings.tool_output;
+        let retention = Retention::of(kept.retention_days, kept.retention_bytes);
+        Housekeeper::new(log, self.store(), retention)
     }
 
     /// The agents that others can give work to.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright::llm::{Content, Media};
-use toolwright::tool::FinalAnswer;
+use toolwright::tool::{FinalAnswer, ImageLimits, ImageSource, attachable_bytes, fit_image};
 
 use crate::args::Run;
 use crate::exit::Problem;
@@ -37,7 +37,7 @@ pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
         content.push(Content::text(text));
     }
     for path in &options.files {
-        content.push(attach(path)?);
+        content.extend(attach(path).await?);
     }
     Ok(content)
 }
@@ -82,33 +82,51 @@ async fn read_stdin() -> Result<String, Problem> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn attach(path: &Path) -> Result<Content, Problem> {
+async fn attach(path: &Path) -> Result<Vec<Content>, Problem> {
     let shown = path.display();
     let failed = |e| Problem::usage(format!("cannot attach {shown}: {e}"));
     let data = std::fs::metadata(path).map_err(failed)?;
     if !data.is_file() {
         return Err(Problem::usage(format!("cannot attach {shown}: it is not a file")));
     }
+    let too_large = |cap: u64| {
+        let limit = cap >> 10;
+        Problem::usage(format!(
+            "cannot attach {shown}: it has more than {limit} KiB; name it in the prompt instead"
+        ))
+    };
+    let most = attachable_bytes("image/");
+    if data.len() > most {
+        return Err(too_large(most));
+    }
     let bytes = std::fs::read(path).map_err(failed)?;
     let mime = Media::mime_of(&bytes);
-    let cap = mime.map_or(TEXT_CAP_BYTES as u64, Media::cap_bytes);
+    let cap = mime.map_or(TEXT_CAP_BYTES as u64, attachable_bytes);
     if bytes.len() as u64 > cap {
-        let limit = cap >> 10;
-        return Err(Problem::usage(format!(
-            "cannot attach {shown}: it has more than {limit} KiB; name it in the prompt instead"
-        )));
+        return Err(too_large(cap));
     }
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
     match mime {
+        Some(mime) if mime.starts_with("image/") => {
+            let source = ImageSource::File { bytes, name };
+            let fitted = fit_image(source, ImageLimits::default()).await.map_err(|why| {
+                Problem::usage(format!(
+                    "cannot attach {shown}: the image could not be decoded: {why}"
+                ))
+            })?;
+            Ok([Content::Media(fitted.media)]
+                .into_iter()
+                .chain(fitted.note.map(Content::text))
+                .collect())
+        }
         Some(mime) => {
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
-            Ok(Content::Media(Media {
-                mime: mime.into(),
-                base64: STANDARD.encode(bytes).into(),
-                name,
-            }))
+            let base64 = STANDARD.encode(bytes).into();
+            Ok(vec![Content::Media(Media { mime: mime.into(), base64, name })])
         }
         None => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Content::text(format!("<file path=\"{shown}\">\n{text}\n</file>"))),
+            Ok(text) => {
+                Ok(vec![Content::text(format!("<file path=\"{shown}\">\n{text}\n</file>"))])
+            }
             Err(_) => Err(Problem::usage(format!("cannot attach {shown}: it is not text"))),
         },
     }

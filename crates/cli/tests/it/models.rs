@@ -169,8 +169,8 @@ fn what_a_model_does_not_take_is_left_out_and_told_once() {
     let list = r#"{"anthropic":{"models":{"m":{"attachment":false}}}}"#;
     let server =
         ModelServer::start([Answer::call("glob", json!({"pattern": "*"})), Answer::text("ok")]);
-    let folder = folder().file("x.png", "\u{89}PNG").with_model(&server, Wire::Anthropic);
-    std::fs::write(folder.work().join("x.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.write_bytes("x.png", &crate::images::png(1, 1));
     std::fs::create_dir_all(folder.root().join("data/toolwright")).unwrap();
     std::fs::write(folder.root().join("data/toolwright/models.json"), list).unwrap();
     let run = folder.tw(&["run", "-f", "x.png", "-m", "anthropic/m", "look"]).expect(0);
