@@ -2,7 +2,7 @@
 
 use toolwright_permission::{Action, Layer, LayerKind, Rule};
 
-use crate::settings::{AgentMode, AgentSettings, Settings};
+use crate::settings::{AgentMode, AgentSettings, Settings, switched};
 
 #[derive(Debug, Clone)]
 pub struct Agent {
@@ -98,7 +98,8 @@ impl Agent {
             self.stop.clone_from(&own.stop);
         }
         self.steps = own.steps.or(self.steps);
-        let rules = own.permission.as_ref().map_or(Vec::new(), |p| p.rules(home));
+        let mut rules = switched(&own.tools);
+        rules.extend(own.permission.as_ref().map_or(Vec::new(), |p| p.rules(home)));
         if !rules.is_empty() {
             let empty = || Layer {
                 kind: LayerKind::Agent,

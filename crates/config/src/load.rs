@@ -7,7 +7,7 @@ use toolwright_permission::{Action, Layer, LayerKind};
 
 use crate::file::{self, ConfigError};
 use crate::paths::Paths;
-use crate::settings::Settings;
+use crate::settings::{Settings, switched};
 
 /// Looks up a variable; passed in so that tests need not change the process's own environment.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -17,6 +17,7 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 const HARMLESS_KEYS: &[&str] = &[
     "$schema",
     "permission",
+    "tools",
     "tool_output",
     "compaction",
     "username",
@@ -101,7 +102,8 @@ impl Config {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(&path, text, (!untrusted).then_some(env))?;
         self.warnings.append(&mut parsed.warnings);
-        let mut rules = parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home));
+        let mut rules = switched(&parsed.settings.tools);
+        rules.extend(parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home)));
         if untrusted {
             let dropped = drop_untrusted(&mut parsed.value);
             let loosening = rules.iter().any(|r| r.action == Action::Allow);

@@ -76,6 +76,7 @@ pub struct Settings {
     /// How deep agents may give work to other agents.
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
+    pub tools: BTreeMap<String, bool>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -120,6 +121,21 @@ pub struct AgentSettings {
     pub mode: Option<AgentMode>,
     pub hidden: bool,
     pub permission: Option<PermissionSettings>,
+    /// The older way to write rules: tools that are on or off.
+    pub tools: BTreeMap<String, bool>,
+}
+
+/// Rules for tools that are switched on or off. All that writes files is one key.
+pub(crate) fn switched(tools: &BTreeMap<String, bool>) -> Vec<Rule> {
+    let rule = |(name, on): (&String, &bool)| Rule {
+        permission: match name.as_str() {
+            "write" | "edit" | "patch" | "multiedit" | "apply_patch" => "edit".to_owned(),
+            other => other.to_owned(),
+        },
+        pattern: "*".to_owned(),
+        action: if *on { Action::Allow } else { Action::Deny },
+    };
+    tools.iter().map(rule).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -2,15 +2,18 @@
 //! a question, and have nothing but such calls before them. Nothing is told of them until the whole
 //! answer is on record.
 
+use std::sync::Arc;
+
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_session::Outcome;
 
-use crate::access::{Access, Plan};
+use crate::access::Plan;
 use crate::hooks::Hint;
 use crate::perform::Scope;
-use crate::pipeline::{CallRequest, Pipeline};
+use crate::pipeline::{CallRequest, Pipeline, Update};
+use crate::progress::Progress;
 
 /// The calls of one answer so far, in order. Dropping it ends them.
 #[derive(Default)]
@@ -29,15 +32,22 @@ pub(crate) struct EarlyCall {
 enum Verdict {
     #[default]
     Open,
-    Runs(Vec<Access>),
+    Runs(Arc<Running>),
     Waits,
+}
+
+/// A call under way.
+pub(crate) struct Running {
+    pub(crate) tool: String,
+    pub(crate) plan: Plan,
+    pub(crate) progress: Progress,
 }
 
 /// What came of a call that ran early.
 pub(crate) struct EarlyEnd {
-    pub(crate) tool: String,
-    pub(crate) plan: Plan,
     pub(crate) outcome: Outcome,
+    /// A fault that is not the model's.
+    pub(crate) fatal: Option<Update>,
 }
 
 impl EarlyCalls {
@@ -107,14 +117,17 @@ async fn attempt(
             return None;
         }
     }
-    verdict.send_replace(Verdict::Runs(ready.plan.accesses.clone()));
+    let progress = Progress::masking(pipeline.outputs.secrets().clone());
     let (tool, plan) = (ready.tool.clone(), ready.plan.clone());
+    let running = Running { tool, plan, progress: progress.clone() };
+    verdict.send_replace(Verdict::Runs(Arc::new(running)));
     let skip = CancellationToken::new();
-    // Nobody listens: what is told of it comes when it is on record.
-    let (updates, _nobody) = mpsc::channel(1);
-    let scope = Scope { step, position, cancel, skip: &skip, updates: &updates };
+    // What is told of it comes when it is on record.
+    let (updates, mut kept) = mpsc::channel(1);
+    let tells = false;
+    let scope = Scope { step, position, cancel, skip: &skip, updates: &updates, progress, tells };
     let outcome = pipeline.execute(ready, &scope).await;
-    Some(EarlyEnd { tool, plan, outcome })
+    Some(EarlyEnd { outcome, fatal: kept.try_recv().ok() })
 }
 
 impl EarlyCall {
@@ -123,14 +136,14 @@ impl EarlyCall {
         self.request.name == call.name && self.request.arguments == call.arguments
     }
 
-    /// What it reads, if it runs; nothing if it is to be run like any other.
-    pub(crate) async fn accesses(&mut self, cancel: &CancellationToken) -> Option<Vec<Access>> {
+    /// What it does, if it runs; nothing if it is to be run like any other.
+    pub(crate) async fn running(&mut self, cancel: &CancellationToken) -> Option<Arc<Running>> {
         let decided = tokio::select! {
             decided = self.verdict.wait_for(|v| !matches!(v, Verdict::Open)) => decided.ok()?,
             () = cancel.cancelled() => return None,
         };
         match &*decided {
-            Verdict::Runs(accesses) => Some(accesses.clone()),
+            Verdict::Runs(running) => Some(Arc::clone(running)),
             Verdict::Open | Verdict::Waits => None,
         }
     }

@@ -33,6 +33,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) skip: &'a CancellationToken,
     pub(crate) updates: &'a mpsc::Sender<Update>,
+    /// Where the tool says how far it is; somebody else passes it on if `tells` is not set.
+    pub(crate) progress: Progress,
+    pub(crate) tells: bool,
 }
 
 impl Pipeline {
@@ -126,7 +129,7 @@ impl Pipeline {
             workspace: Arc::clone(&self.workspace),
             files: Files::declared(&plan),
             cancel: scope.cancel.child_token(),
-            progress: Progress::masking(self.outputs.secrets().clone()),
+            progress: scope.progress.clone(),
             may_read: self.may_read(),
             outputs: self.outputs.clone(),
             deadline: limit,
@@ -186,7 +189,7 @@ impl Pipeline {
                 stop.cancel();
                 (tokio::time::timeout(CANCEL_GRACE, &mut task).await.ok(), true)
             }
-            () = progress.pass_on(scope.position, scope.updates) => (None, false),
+            () = progress.pass_on(scope.position, scope.updates), if scope.tells => (None, false),
         };
         match joined {
             Some(Ok(Ok(output))) if timed_out => Ran::TimedOut { had: output.output },

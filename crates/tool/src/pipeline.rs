@@ -186,8 +186,8 @@ impl Pipeline {
         gate: Arc<dyn Gate>,
         options: PipelineOptions,
     ) -> Self {
-        let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace) });
         let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets } = options;
+        let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace), deadline });
         let outputs = Outputs::new(outputs).masking(secrets);
         let cache = cache.then(Arc::default);
         Self { registry, gate, workspace, plan_context, outputs, deadline, serial, cache, hooks }

@@ -204,10 +204,50 @@ pub(crate) fn coerce(value: &mut Value, schema: &Value) -> Vec<String> {
     repairs
 }
 
+/// Names of arguments that models trained with other agents use, by what they mean here. A name is
+/// only taken for another where the tool has the one and not the other.
+const ARGUMENT_ALIASES: &[(&str, &[&str])] = &[
+    ("filePath", &["path", "file", "filename", "targetfile", "absolutepath"]),
+    ("oldString", &["oldstr", "oldtext", "old", "search"]),
+    ("newString", &["newstr", "newtext", "new", "replacement"]),
+    ("content", &["filetext", "contents", "text", "codeedit"]),
+    ("command", &["cmd", "script", "commandline"]),
+    ("pattern", &["query", "regex", "globpattern"]),
+    ("workdir", &["cwd", "dir", "directory", "workingdirectory"]),
+];
+
+/// Gives arguments the names that the tool knows them by: another spelling, or another agent's word.
+fn rename_arguments(
+    object: &mut serde_json::Map<String, Value>,
+    properties: &serde_json::Map<String, Value>,
+    repairs: &mut Vec<String>,
+) {
+    let unknown: Vec<String> =
+        object.keys().filter(|key| !properties.contains_key(*key)).cloned().collect();
+    for key in unknown {
+        let folded = fold(&key);
+        let means = |known: &&String| {
+            let aliases = ARGUMENT_ALIASES.iter().find(|(name, _)| name == known);
+            fold(known) == folded
+                || aliases.is_some_and(|(_, words)| words.contains(&folded.as_str()))
+        };
+        let Some(known) = properties.keys().filter(|k| !object.contains_key(*k)).find(means) else {
+            continue;
+        };
+        if let Some(value) = object.remove(&key) {
+            object.insert(known.clone(), value);
+            repairs.push(format!("took the argument {key} as {known}"));
+        }
+    }
+}
+
 fn coerce_at(value: &mut Value, schema: &Value, path: &str, repairs: &mut Vec<String>) {
     if let (Value::Object(object), Some(properties)) =
         (&mut *value, schema.get("properties").and_then(Value::as_object))
     {
+        if path.is_empty() {
+            rename_arguments(object, properties, repairs);
+        }
         let required = schema.get("required").and_then(Value::as_array);
         let is_required = |key: &str| required.is_some_and(|r| r.iter().any(|k| k == key));
         let nulls: Vec<String> = object

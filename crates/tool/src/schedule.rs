@@ -9,11 +9,12 @@ use tokio_util::sync::CancellationToken;
 use toolwright_session::Outcome;
 
 use crate::access::Access;
-use crate::early::{EarlyCall, EarlyCalls};
+use crate::early::{EarlyCall, EarlyCalls, Running};
 use crate::perform::Scope;
 use crate::pipeline::{
     CallRequest, Pipeline, Readable, Ready, Update, failed, not_started, skipped,
 };
+use crate::progress::Progress;
 
 /// The calls of one message.
 #[derive(Default)]
@@ -41,7 +42,7 @@ struct Lane {
 
 enum First {
     /// Runs already.
-    Early(EarlyCall),
+    Early(EarlyCall, Arc<Running>),
     Planned(Readable, Result<Ready, Outcome>),
     /// It will never run.
     Over(Outcome),
@@ -102,9 +103,10 @@ impl Pipeline {
         cancel: &CancellationToken,
     ) -> (First, Vec<Access>) {
         if let Some(mut begun) = begun
-            && let Some(accesses) = begun.accesses(cancel).await
+            && let Some(running) = begun.running(cancel).await
         {
-            return (First::Early(begun), accesses);
+            let accesses = running.plan.accesses.clone();
+            return (First::Early(begun, running), accesses);
         }
         match self.first_plan(call, cancel).await {
             Ok((readable, ready)) => {
@@ -142,7 +144,7 @@ impl CallTask {
         let outcome = match first {
             First::Over(outcome) => outcome,
             _ if self.cancel.is_cancelled() => not_started(&self.name),
-            First::Early(begun) => self.take_over(begun).await,
+            First::Early(begun, running) => self.take_over(begun, &running).await,
             First::Planned(readable, ready) => self.proceed(readable, ready).await,
         };
         let outcome = self.pipeline.outputs.secrets().mask_outcome(outcome);
@@ -158,24 +160,30 @@ impl CallTask {
             cancel: &self.cancel,
             skip: &self.skip,
             updates: &self.updates,
+            progress: Progress::masking(self.pipeline.outputs.secrets().clone()),
+            tells: true,
         }
     }
 
     /// A call that ran ahead of its record: told now, in the usual order.
-    async fn take_over(&self, begun: EarlyCall) -> Outcome {
+    async fn take_over(&self, begun: EarlyCall, running: &Running) -> Outcome {
+        let Running { tool, plan, progress } = running;
+        let why = "it only reads".to_owned();
+        if !self.pipeline.announce(tool, plan, why, &self.scope()).await {
+            return not_started(tool);
+        }
         let ended = tokio::select! {
+            // It heeds an abort by itself, in its time.
             ended = begun.end() => ended,
-            () = self.cancel.cancelled() => return not_started(&self.name),
+            () = progress.pass_on(self.position, &self.updates) => None,
         };
         let Some(end) = ended else {
-            return failed(&self.name, "The call could not be finished.".to_owned());
+            return failed(tool, "The call could not be finished.".to_owned());
         };
-        let why = "it only reads".to_owned();
-        if self.pipeline.announce(&end.tool, &end.plan, why, &self.scope()).await {
-            end.outcome
-        } else {
-            not_started(&end.tool)
+        if let Some(fatal) = end.fatal {
+            self.updates.send(fatal).await.ok();
         }
+        end.outcome
     }
 
     async fn proceed(&self, readable: Readable, mut ready: Result<Ready, Outcome>) -> Outcome {

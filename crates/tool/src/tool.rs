@@ -130,6 +130,8 @@ impl ToolOutput {
 
 pub struct PlanContext {
     pub workspace: Arc<Workspace>,
+    /// How long a call may take that does not say so itself.
+    pub deadline: Duration,
 }
 
 /// What a running call may use.

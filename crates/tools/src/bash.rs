@@ -16,8 +16,10 @@ use toolwright_tool::{
 };
 
 /// What a command may take when the model does not say.
-const DEFAULT_TIMEOUT_MS: u64 = 120_000;
-const LONGEST_TIMEOUT_MS: u64 = 600_000;
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How long ending a command may take once its time is up: it is asked first.
+const END_GRACE: Duration = Duration::from_secs(10);
 
 /// How long output is waited for after the command itself has ended: something that it left in the
 /// background may hold the pipe open for ever.
@@ -93,7 +95,9 @@ impl Tool for Bash {
         let Arguments { command, timeout, workdir } = arguments;
         let directory = context.workspace.resolve(workdir.as_deref().unwrap_or("."));
         let access = Access::Execute { command: command.clone(), directory: directory.clone() };
-        let plan = Plan::new(command.clone(), vec![access]);
+        let asked = timeout.map(Duration::from_millis).unwrap_or(context.deadline);
+        let timeout = asked.min(LONGEST_TIMEOUT);
+        let plan = Plan::new(command.clone(), vec![access]).within(timeout + END_GRACE);
         let problem = if command.trim().is_empty() {
             Some("The command is empty.".to_owned())
         } else if command.contains('\0') {
@@ -106,8 +110,6 @@ impl Tool for Bash {
         if let Some(text) = problem {
             return Planned::failed(plan, ToolError::for_model(text));
         }
-        let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT_MS).min(LONGEST_TIMEOUT_MS);
-        let timeout = Duration::from_millis(timeout);
         Planned::ready(plan, Prepared { command, directory, timeout })
     }
 

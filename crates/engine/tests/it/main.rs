@@ -6,3 +6,4 @@
 mod early;
 mod random;
 mod support;
+mod tools;
