@@ -115,7 +115,7 @@ impl AgentBuilder {
         let gate = PermissionGate::new(policy, None).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let mut options = PipelineOptions::new(outputs.path());
-        if !hooks.is_empty() {
+        if hooks.watch_calls() {
             options.hooks = Some(Arc::clone(&hooks) as _);
         }
         let registry = self.registry;

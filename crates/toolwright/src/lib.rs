@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod hooks;
 mod station;
 mod workbench;
 

@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod demo;
+mod hooks;
 mod loop_basics;
 mod models;
 mod permission;
