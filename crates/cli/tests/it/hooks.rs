@@ -203,7 +203,7 @@ fn a_hanging_hook_ends_at_its_timeout_and_leaves_no_process() {
     let run = folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(3);
     assert_eq!(processes_with(&marker), Vec::<String>::new());
     assert!(!folder.work().join("made").exists(), "its failing counts as a refusal");
-    assert!(run.stderr.contains("it took longer than"), "{}", run.stderr);
+    assert!(run.stderr.contains("it took longer than 0.3 s"), "{}", run.stderr);
 }
 
 #[test]
@@ -297,6 +297,20 @@ fn an_agent_that_works_for_another_has_its_own_end() {
     assert_eq!(told[3]["last_assistant_message"], "I looked.");
     assert_ne!(told[3]["session_id"], told[4]["session_id"]);
     assert_eq!(told[4]["session_id"], told[0]["session_id"]);
+}
+
+#[test]
+fn what_hooks_report_of_an_agent_that_nobody_watches_is_shown() {
+    let work = json!({ "description": "Look", "prompt": "look", "subagent_type": "general" });
+    let server = ModelServer::start([
+        Answer::call("task", work),
+        Answer::call("glob", json!({ "pattern": "*" })),
+        Answer::text("I looked."),
+        Answer::text("It looked."),
+    ]);
+    let folder = with_hook(&server, "PreToolUse", "Glob", "echo 'out of order' >&2; exit 1");
+    let run = folder.tw(&RUN).expect(0);
+    assert!(run.stderr.contains("exit status 1: out of order"), "{}", run.stderr);
 }
 
 #[test]

@@ -138,10 +138,6 @@ impl Hooks {
         Self { hooks, ..Self::default() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.hooks.is_empty()
-    }
-
     /// Those of an agent that works for another one: nobody watches it, so its notices are told
     /// above.
     pub fn below(self: &Arc<Self>, hooks: Vec<Arc<dyn Hook>>) -> Self {
@@ -232,6 +228,6 @@ async fn call(
     match tokio::time::timeout(hook.deadline(), call).await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err("it crashed".to_owned()),
-        Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs())),
+        Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs_f64())),
     }
 }
