@@ -38,6 +38,11 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     for warning in &workbench.config.warnings {
         report.problem(warning);
     }
+    for hook in &workbench.config.hooks {
+        let command = hook.command.lines().next().unwrap_or_default();
+        let at = format!("{} {}", hook.event.name(), hook.matcher);
+        report.fact("hook", &format!("{at}: {command} ({})", hook.source.display()));
+    }
 
     report.head("Models");
     let mut keys = 0;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::load::Environment;
@@ -39,13 +40,34 @@ const JSONC: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Without `env` (a file that is not trusted) nothing is substituted: it must not make us read
-/// variables or files for it.
+/// A file of ours. Without `env` (one that is not trusted) nothing is substituted: it must not make
+/// us read variables or files for it.
 pub(crate) fn parse(
     path: &Path,
     text: &str,
     env: Option<Environment<'_>>,
 ) -> Result<Parsed, ConfigError> {
+    let Document { settings, value, keys } = read(path, text, env)?;
+    let warn = |(key, line): (String, usize)| {
+        unknown_key(&key).map(|w| format!("{}:{line}: {w}", path.display()))
+    };
+    Ok(Parsed { settings, value, warnings: keys.into_iter().filter_map(warn).collect() })
+}
+
+/// What `T` knows of a file, and the file itself.
+pub(crate) struct Document<T> {
+    pub(crate) settings: T,
+    value: Value,
+    /// What stands at the top, with its lines.
+    keys: Vec<(String, usize)>,
+}
+
+/// Keys that `T` does not have may hold anything.
+pub(crate) fn read<T: DeserializeOwned + Default>(
+    path: &Path,
+    text: &str,
+    env: Option<Environment<'_>>,
+) -> Result<Document<T>, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let at = |offset: usize, message: String| {
         let (line, column) = position(text, offset);
@@ -54,24 +76,16 @@ pub(crate) fn parse(
     let parsed = parse_to_ast(text, &CollectOptions::default(), &JSONC)
         .map_err(|e| at(e.range().start, format!("not valid JSON: {}", e.kind())))?;
     let Some(tree) = parsed.value else {
-        return Ok(Parsed {
-            settings: Settings::default(),
-            value: Value::Object(serde_json::Map::new()),
-            warnings: Vec::new(),
-        });
+        let value = Value::Object(serde_json::Map::new());
+        return Ok(Document { settings: T::default(), value, keys: Vec::new() });
     };
     let Some(top) = tree.as_object() else {
         return Err(at(0, "expected an object of settings".to_owned()));
     };
-    let warnings = top
-        .properties
-        .iter()
-        .filter_map(|property| {
-            let offset = property.range.start;
-            let (line, _) = position(text, offset);
-            unknown_key(property.name.as_str()).map(|w| format!("{}:{line}: {w}", path.display()))
-        })
-        .collect();
+    let place = |property: &ast::ObjectProp<'_>| {
+        (property.name.as_str().to_owned(), position(text, property.range.start).0)
+    };
+    let keys = top.properties.iter().map(place).collect();
     let mut value = Value::from(tree.clone());
     if let Some(env) = env {
         substitute(&mut value, path, env)
@@ -81,7 +95,7 @@ pub(crate) fn parse(
         let pointer: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), error.inner()))
     })?;
-    Ok(Parsed { settings, value, warnings })
+    Ok(Document { settings, value, keys })
 }
 
 fn unknown_key(key: &str) -> Option<String> {

@@ -7,20 +7,26 @@
 
 mod agent;
 mod file;
+mod hooks;
 mod instructions;
 mod load;
+mod matcher;
 mod paths;
 mod settings;
 
 pub use agent::{Agent, AgentError};
 pub use file::ConfigError;
+pub use hooks::{CommandHook, HookEvent};
 pub use instructions::{Instruction, find_instructions};
 pub use load::{Config, Environment, Source};
+pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
     ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
 };
 
+#[cfg(test)]
+mod hooks_tests;
 #[cfg(test)]
 mod tests;

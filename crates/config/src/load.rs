@@ -6,6 +6,7 @@ use serde_json::Value;
 use toolwright_permission::{Action, Layer, LayerKind};
 
 use crate::file::{self, ConfigError};
+use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
 use crate::settings::{Settings, switched};
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub sources: Vec<Source>,
     /// Rules by layer; the agent's are added by whoever chooses the agent.
     pub layers: Vec<Layer>,
+    /// Those of all files, in the order in which they are run.
+    pub hooks: Vec<CommandHook>,
     pub warnings: Vec<String>,
 }
 
@@ -70,37 +73,47 @@ impl Config {
             value: Value::Object(serde_json::Map::new()),
             sources: Vec::new(),
             layers: Vec::new(),
+            hooks: Vec::new(),
             warnings: Vec::new(),
         };
+        let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if is_absent(&error) => continue,
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
             };
-            config.add(kind, path, &text, trusted, &home, env)?;
+            let own = config.add(kind, &path, &text, trusted, &home, env)?;
+            hooks.add(kind, &path, None, own);
         }
         for (name, wrap) in [("OPENCODE_CONFIG_CONTENT", false), ("OPENCODE_PERMISSION", true)] {
             let Some(text) = env(name).filter(|t| !t.trim().is_empty()) else { continue };
             let text = if wrap { format!("{{\"permission\":{text}}}") } else { text };
             let path = PathBuf::from(format!("${name}"));
-            config.add(LayerKind::User, path, &text, trusted, &home, env)?;
+            let own = config.add(LayerKind::User, &path, &text, trusted, &home, env)?;
+            hooks.add(LayerKind::User, &path, None, own);
         }
+        let claude = hooks.add_claude_files(paths, directory, worktree, trusted);
+        config.sources.extend(claude.into_iter().map(|(kind, path)| Source { path, kind }));
+        config.warnings.append(&mut hooks.warnings);
+        config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
         Ok(config)
     }
 
+    /// Takes over what a file says, except its hooks: those of all files count, in an order of
+    /// their own.
     fn add(
         &mut self,
         kind: LayerKind,
-        path: PathBuf,
+        path: &Path,
         text: &str,
         trusted: bool,
         home: &str,
         env: Environment<'_>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<HookSettings, ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
-        let mut parsed = file::parse(&path, text, (!untrusted).then_some(env))?;
+        let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
         self.warnings.append(&mut parsed.warnings);
         let mut rules = switched(&parsed.settings.tools);
         rules.extend(parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home)));
@@ -124,13 +137,13 @@ impl Config {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
         }
         merge(&mut self.value, parsed.value);
-        self.sources.push(Source { path, kind });
-        Ok(())
+        self.sources.push(Source { path: path.to_owned(), kind });
+        Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
     }
 }
 
 /// A path below something that is no folder is absent too.
-fn is_absent(error: &std::io::Error) -> bool {
+pub(crate) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 

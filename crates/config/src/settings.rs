@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toolwright_permission::{Action, Rule};
 
+use crate::hooks::HookSettings;
+
 /// Every key that may stand at the top of a file.
 pub(crate) const KNOWN_KEYS: &[&str] = &[
     "$schema",
@@ -77,6 +79,8 @@ pub struct Settings {
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
     pub tools: BTreeMap<String, bool>,
+    /// As one file has them; those of all files are in [`crate::Config::hooks`].
+    pub(crate) hooks: Option<HookSettings>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -214,6 +218,12 @@ pub enum KeySettings {
 /// A map that remembers the order in which its keys were written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

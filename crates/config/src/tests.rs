@@ -4,12 +4,12 @@ use toolwright_permission::LayerKind;
 
 use crate::{Agent, Config, ConfigError, Paths, find_instructions};
 
-struct Setup {
-    root: tempfile::TempDir,
+pub(crate) struct Setup {
+    pub(crate) root: tempfile::TempDir,
 }
 
 impl Setup {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join("work/inner")).unwrap();
         for (name, text) in files {
@@ -30,7 +30,7 @@ impl Setup {
         }
     }
 
-    fn load(&self, trusted: bool, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    pub(crate) fn load(&self, trusted: bool, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
         let work = self.root.path().join("work");
         let env = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
         Config::load(&self.paths(), &work.join("inner"), &work, trusted, &env)

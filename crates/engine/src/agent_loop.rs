@@ -220,6 +220,9 @@ impl<'a> Turn<'a> {
     /// Between two steps: what was said meanwhile is delivered, and room is made where it is needed.
     async fn boundary(&mut self) -> Result<(), Over> {
         self.take_in().await?;
+        if let Some(reason) = self.world.hooks.take_stop() {
+            return Err(Over::Broken(format!("a hook stopped the turn: {reason}")));
+        }
         self.deliver_steers().await?;
         self.world.tools.refresh(self.world.pipeline.registry(), self.world.template);
         for text in self.world.hooks.take_notices() {
@@ -246,7 +249,10 @@ impl<'a> Turn<'a> {
         }
         let answer = crate::settle::answer(self.world.record.session());
         let input = json!({ "answer": answer.as_ref(), "stop_hook_active": self.sent_back > 0 });
-        let ran = self.world.hooks.run(Point::Stop, &input, json!({})).await;
+        let ran = tokio::select! {
+            ran = self.world.hooks.run(Point::Stop, &input, json!({})) => ran,
+            () = self.world.cancel.cancelled() => return Err(Over::Interrupted),
+        };
         let Some(reason) = ran.block else { return Ok(false) };
         self.sent_back += 1;
         self.world.record.add(Entry::Note { text: reason })?;
@@ -447,6 +453,7 @@ impl<'a> Turn<'a> {
                 let question = Question {
                     position: 0,
                     tool: tool.clone(),
+                    arguments: serde_json::Value::Null,
                     summary: summary.clone(),
                     requests: vec![request],
                     preview: None,

@@ -180,12 +180,16 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
-        let content = match self.show_to_hooks(content).await {
-            Ok(content) => content,
-            Err(reason) => {
-                let over = Over::Broken(format!("a hook refused the prompt: {reason}"));
-                return self.end(over, cancel, events).await;
+        let looked = tokio::select! {
+            biased;
+            looked = self.show_to_hooks(content) => {
+                looked.map_err(|reason| Over::Broken(format!("a hook refused the prompt: {reason}")))
             }
+            () = cancel.cancelled() => Err(Over::Interrupted),
+        };
+        let content = match looked {
+            Ok(content) => content,
+            Err(over) => return self.end(over, cancel, events).await,
         };
         let model = self.model.origin().clone();
         let agent = self.agent.clone();
@@ -218,7 +222,24 @@ impl Engine {
         events: &mpsc::Sender<Event>,
     ) -> Result<bool, TurnEnd> {
         let made = compact_now(self.world(cancel, events)).await;
+        self.tell_notices(events).await;
         made.map_err(|over| turn_end(self.record.session(), &over))
+    }
+
+    /// Tells the hooks that whoever worked with this session leaves it, and what they want people to
+    /// know. The session can be taken up again.
+    pub async fn close(&mut self) -> Vec<String> {
+        if self.hooks.any(Point::SessionEnd) {
+            self.hooks.run(Point::SessionEnd, &json!({ "reason": "other" }), json!({})).await;
+        }
+        self.hooks.take_notices()
+    }
+
+    async fn tell_notices(&self, events: &mpsc::Sender<Event>) {
+        for text in self.hooks.take_notices() {
+            // A listener that is gone does not want to know.
+            events.send(Event::Notice { text }).await.ok();
+        }
     }
 
     fn world<'a>(
@@ -246,7 +267,7 @@ impl Engine {
 
     /// A prompt as the hooks leave it, or why it must not be said.
     async fn show_to_hooks(&mut self, mut content: Vec<Content>) -> Result<Vec<Content>, String> {
-        let mut context = std::mem::take(&mut self.context);
+        let mut added = Vec::new();
         if self.hooks.any(Point::ChatMessage) {
             let input = json!({ "agent": self.agent, "model": self.model.origin().to_string() });
             let output = json!({ "parts": content });
@@ -258,9 +279,10 @@ impl Engine {
             if let Ok(changed) = serde_json::from_value(ran.output["parts"].take()) {
                 content = changed;
             }
-            context.extend(ran.context);
+            added = ran.context;
         }
-        content.extend(context.into_iter().map(Content::text));
+        let context = self.context.drain(..).chain(added);
+        content.extend(context.map(Content::text));
         Ok(content)
     }
 
@@ -273,6 +295,8 @@ impl Engine {
         if let Err(error) = settle_open_calls(&mut self.record) {
             over = Over::from(error);
         }
+        // A wish to end this turn says nothing about the next one.
+        self.hooks.take_stop();
         let mut end = turn_end(self.record.session(), &over);
         if let Err(error) = self.record.add(Entry::TurnEnded { status: end.status }) {
             // Keep the first problem: a full disk shows in every write after it.

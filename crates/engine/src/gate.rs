@@ -141,7 +141,8 @@ impl PermissionGate {
         }
         let permissions: Vec<_> = question.requests.iter().map(|r| json!(r)).collect();
         let input = json!({
-            "tool": question.tool, "summary": question.summary, "permissions": permissions,
+            "tool": question.tool, "args": question.arguments, "summary": question.summary,
+            "permissions": permissions,
         });
         let ran = self.hooks.run(Point::PermissionAsk, &input, json!({ "status": "ask" })).await;
         let denied = |reason: String| Decision::Deny {

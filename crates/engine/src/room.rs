@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_llm::{
     Content, FailureKind, Reply, ReplyKind, Request, ToolChoice, Turn as Said, Usage,
 };
@@ -12,7 +12,7 @@ use toolwright_tool::canonical;
 
 use crate::agent_loop::{Over, Turn};
 use crate::event::Event;
-use crate::hooks::Point;
+use crate::hooks::{Point, Ran};
 use crate::transcript::{self, Files};
 
 /// How much room there is and how it is used.
@@ -212,6 +212,7 @@ impl Turn<'_> {
         let reason = reason.to_owned();
         self.world.record.add(Entry::Compacted { summary, keep_from, reason, usage, cost })?;
         self.after_making_room();
+        self.tell_again().await?;
         let after = self.conversation_tokens();
         self.emit(Event::Compacted { before, after }).await;
         Ok(true)
@@ -223,7 +224,7 @@ impl Turn<'_> {
         items: std::ops::Range<usize>,
         reason: &str,
     ) -> Result<(String, Usage), Over> {
-        let (prompt, added) = self.ask_for_instructions(reason).await;
+        let (prompt, added) = self.ask_for_instructions(reason).await?;
         let window = self.world.room.usable().unwrap_or(UNKNOWN_WINDOW);
         // Notes and instructions need room too, and a token may be less than four characters.
         let mut cap_chars = usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2);
@@ -267,19 +268,40 @@ impl Turn<'_> {
         Ok((transcript::digest(&session.items()[items]), spent))
     }
 
-    async fn ask_for_instructions(&mut self, reason: &str) -> (String, Vec<String>) {
+    async fn ask_for_instructions(&mut self, reason: &str) -> Result<(String, Vec<String>), Over> {
         let standard = include_str!("prompts/compaction.md").trim().to_owned();
         if !self.world.hooks.any(Point::Compacting) {
-            return (standard, Vec::new());
+            return Ok((standard, Vec::new()));
         }
         let (input, output) = (json!({ "reason": reason }), json!({ "context": [] }));
-        let ran = self.world.hooks.run(Point::Compacting, &input, output).await;
+        let ran = self.ask_hooks(Point::Compacting, &input, output).await?;
         let listed = ran.output["context"].as_array().cloned().unwrap_or_default();
         let mut added: Vec<String> =
             listed.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect();
         added.extend(ran.context);
         let prompt = ran.output["prompt"].as_str().map_or(standard, str::to_owned);
-        (prompt, added)
+        Ok((prompt, added))
+    }
+
+    /// What the hooks say, unless nobody wants to wait for it any more.
+    async fn ask_hooks(&self, point: Point, input: &Value, output: Value) -> Result<Ran, Over> {
+        tokio::select! {
+            ran = self.world.hooks.run(point, input, output) => Ok(ran),
+            () = self.world.cancel.cancelled() => Err(Over::Interrupted),
+        }
+    }
+
+    /// What the model was told when the session began may not be in the notes.
+    async fn tell_again(&mut self) -> Result<(), Over> {
+        if !self.world.hooks.any(Point::SessionStart) {
+            return Ok(());
+        }
+        let input = json!({ "source": "compact" });
+        let ran = self.ask_hooks(Point::SessionStart, &input, json!({})).await?;
+        for text in ran.context {
+            self.world.record.add(Entry::Note { text })?;
+        }
+        Ok(())
     }
 }
 

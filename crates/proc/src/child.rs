@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
-use tokio::process::Command;
+use tokio::process::{ChildStdin, Command};
+use tokio::task::JoinHandle;
 
 use crate::registry::{self, COOKIE, COOKIE_VARIABLE};
 use crate::sys;
@@ -16,8 +17,8 @@ use crate::sys;
 /// How long a group may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// What to start. Standard input is always empty: a child that waits for a person would wait for
-/// ever.
+/// What to start. Standard input is empty unless bytes are given: a child that waits for a person
+/// would wait for ever.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub program: PathBuf,
@@ -27,6 +28,9 @@ pub struct Spec {
     pub environment: BTreeMap<String, String>,
     /// Variables of ours that the child must not see.
     pub withheld: Vec<String>,
+    /// All that it can read.
+    input: Option<Vec<u8>>,
+    separate_errors: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,9 @@ pub enum Ended {
 pub struct Child {
     child: tokio::process::Child,
     output: Option<pipe::Receiver>,
+    errors: Option<pipe::Receiver>,
+    /// Ends by itself once the child has read everything or closed its end.
+    feeding: Option<JoinHandle<()>>,
     group: i32,
     ended: Option<Ended>,
 }
@@ -60,6 +67,8 @@ impl Spec {
             directory: directory.into(),
             environment: BTreeMap::new(),
             withheld: Vec::new(),
+            input: None,
+            separate_errors: false,
         }
     }
 
@@ -70,6 +79,18 @@ impl Spec {
 
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// What it reads on standard input, until the end.
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
+    /// Standard error goes to [`Child::errors`] instead of into the output.
+    pub fn separate_errors(mut self) -> Self {
+        self.separate_errors = true;
         self
     }
 
@@ -84,7 +105,7 @@ impl Spec {
             .current_dir(&self.directory)
             .envs(&self.environment)
             .env(COOKIE_VARIABLE, COOKIE.as_str())
-            .stdin(Stdio::null());
+            .stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() });
         for name in &self.withheld {
             command.env_remove(name);
         }
@@ -95,23 +116,49 @@ impl Spec {
             directory: self.directory.display().to_string(),
             source,
         };
-        // One pipe for both, so that what is written stays in the order in which it was written.
-        let (reader, writer) = std::io::pipe().map_err(failed)?;
-        command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
-        let output = pipe::Receiver::from_owned_fd(reader.into()).map_err(failed)?;
-        let child = command.spawn().map_err(failed)?;
+        let (output, writer) = new_pipe().map_err(failed)?;
+        let errors = if self.separate_errors {
+            let (errors, error_writer) = new_pipe().map_err(failed)?;
+            command.stderr(error_writer);
+            Some(errors)
+        } else {
+            // One pipe for both, so that what is written stays in the order in which it was written.
+            command.stderr(writer.try_clone().map_err(failed)?);
+            None
+        };
+        command.stdout(writer);
+        let mut child = command.spawn().map_err(failed)?;
         // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
         let group = child.id().map_or(0, u32::cast_signed);
         registry::add(group);
-        Ok(Child { child, output: Some(output), group, ended: None })
+        let input = child.stdin.take().zip(self.input.clone());
+        let feeding = input.map(|(stdin, bytes)| tokio::spawn(feed(stdin, bytes)));
+        Ok(Child { child, output: Some(output), errors, feeding, group, ended: None })
     }
 }
 
+fn new_pipe() -> std::io::Result<(pipe::Receiver, std::io::PipeWriter)> {
+    let (reader, writer) = std::io::pipe()?;
+    Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer))
+}
+
+/// Beside everything else, because a child may write before it reads, or never read at all.
+async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
+    // A child that does not want to hear it all is no fault (this process ignores SIGPIPE).
+    stdin.write_all(&bytes).await.ok();
+}
+
 impl Child {
-    /// What it writes to standard output and standard error. It ends when all writers are gone,
-    /// which may be later than the child if it left something in the background.
+    /// What it writes to standard output, and to standard error unless that was separated. It ends
+    /// when all writers are gone, which may be later than the child if it left something in the
+    /// background.
     pub fn output(&mut self) -> Option<pipe::Receiver> {
         self.output.take()
+    }
+
+    /// What it writes to standard error, with [`Spec::separate_errors`].
+    pub fn errors(&mut self) -> Option<pipe::Receiver> {
+        self.errors.take()
     }
 
     /// Waits for the child itself; processes that it left in the background may go on.
@@ -175,5 +222,13 @@ impl Drop for Child {
         if self.ended.is_none() {
             sys::signal_group(self.group, libc::SIGKILL);
         }
+        // Something left in the background may hold the other end without ever reading.
+        if let Some(feeding) = &self.feeding {
+            feeding.abort();
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;

@@ -11,13 +11,15 @@ pub struct HookedCall {
     pub id: String,
     /// The tool's registered name.
     pub tool: String,
+    /// What was said before it ran and belongs to its result.
+    pub context: Vec<String>,
 }
 
 /// What a look before a call came to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Before {
     /// Goes on, perhaps with other arguments. They are validated again.
-    Go { arguments: Value, hint: Hint },
+    Go { arguments: Value, hint: Hint, context: Vec<String> },
     /// Does not run; the model is told why.
     Block { reason: String },
 }

@@ -72,6 +72,7 @@ impl Pipeline {
         Question {
             position,
             tool: ready.tool.clone(),
+            arguments: ready.arguments.clone(),
             summary: ready.plan.summary.clone(),
             requests: ready.plan.requests(&self.workspace),
             preview: ready.plan.preview(),
@@ -162,7 +163,13 @@ impl Pipeline {
         crate::image::fit_attachments(&mut outcome, scope.cancel).await;
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(hooks) = &self.hooks {
-            outcome = hooks.after(&call, &arguments, outcome).await;
+            let as_it_was = outcome.clone();
+            outcome = tokio::select! {
+                biased;
+                // What has happened is told even if nobody is there to look at it.
+                () = scope.cancel.cancelled() => as_it_was,
+                looked = hooks.after(&call, &arguments, outcome) => looked,
+            };
         } else if let (Some(cache), Some(before)) = (&self.cache, before) {
             cache.keep(&tool, &arguments, scope.step, before, &outcome);
         }

@@ -46,6 +46,7 @@ pub struct CallRequest {
 pub struct Question {
     pub position: usize,
     pub tool: String,
+    pub arguments: Value,
     pub summary: String,
     pub requests: Vec<Request>,
     /// The diff or the command.
@@ -222,8 +223,9 @@ impl Pipeline {
             };
             match looked {
                 Before::Block { reason } => return Err(blocked(&readable.call.tool, reason)),
-                Before::Go { arguments, hint } => {
+                Before::Go { arguments, hint, context } => {
                     readable.hint = hint;
+                    readable.call.context = context;
                     if arguments != readable.arguments {
                         readable.arguments = arguments;
                         readable.check()?;
@@ -272,7 +274,7 @@ impl Pipeline {
         let mut arguments = read.value;
         repairs.extend(read.repairs);
         repairs.extend(repair::coerce(&mut arguments, &entry.definition.parameters));
-        let hooked = HookedCall { id: call.id.clone(), tool: name };
+        let hooked = HookedCall { id: call.id.clone(), tool: name, context: Vec::new() };
         let readable = Readable { call: hooked, entry, arguments, repairs, hint: Hint::default() };
         readable.check()?;
         Ok(readable)

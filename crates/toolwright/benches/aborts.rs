@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../tests/support.rs"]
+#[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::time::Duration;

@@ -118,7 +118,7 @@ impl AgentBuilder {
         let gate = Arc::new(gate);
         let mut options = PipelineOptions::new(outputs.path());
         options.secrets = secrets::collect(&Settings::default(), &env, BTreeMap::new());
-        if !hooks.is_empty() {
+        if hooks.watch_calls() {
             options.hooks = Some(Arc::clone(&hooks) as _);
         }
         let registry = self.registry;

@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod hooks;
 mod housekeeping;
 mod secrets;
 mod station;

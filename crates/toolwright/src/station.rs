@@ -140,12 +140,15 @@ impl Employer {
         let (log, session) = self.session(order)?;
         let mut policy = bench.policy(&agent, self.auto);
         policy.allow_outputs(&Store::outputs(&log));
+        let own = bench.hooks(&session, log.path(), Some(&agent.name));
+        let hooks = Arc::new(self.hooks.below(own));
+        let gate = self.gate.below(policy, &agent.name).with_hooks(Arc::clone(&hooks));
         let usual = Budget::default();
         let steps = agent.steps.or(bench.config.settings.steps);
         Ok(Station {
             chosen,
-            gate: Arc::new(self.gate.below(policy, &agent.name)),
-            hooks: Arc::clone(&self.hooks),
+            gate: Arc::new(gate),
+            hooks,
             registry: bench.registry(),
             log,
             session,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
 use toolwright_engine::{
-    Budget, Context, Engine, Event, Hooks, PermissionGate, Purse, Questions, system_prompt,
+    Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
@@ -18,6 +18,7 @@ use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::secrets;
 use crate::station::Station;
@@ -195,7 +196,7 @@ impl Workbench {
         if let Some(seconds) = settings.tool_timeout {
             options.deadline = std::time::Duration::from_secs(seconds);
         }
-        if !hooks.is_empty() {
+        if hooks.watch_calls() {
             options.hooks = Some(Arc::clone(hooks) as _);
         }
         let workspace = Arc::clone(&self.workspace);
@@ -223,9 +224,18 @@ impl Workbench {
         Agent::workers(&self.config.settings, &self.paths.home.display().to_string())
     }
 
-    /// The hooks of a session.
-    pub fn hooks(&self, _session: &Session) -> Arc<Hooks> {
-        Arc::default()
+    /// The hooks of a session that is kept in `log`; of one in which `worker` works for another
+    /// agent, if it does.
+    pub fn hooks(&self, session: &Session, log: &Path, worker: Option<&str>) -> Vec<Arc<dyn Hook>> {
+        let servers = self.config.value["mcp"].as_object();
+        let place = Place {
+            session: session.header.session.clone(),
+            transcript: log.to_owned(),
+            workspace: Arc::clone(&self.workspace),
+            worker: worker.map(str::to_owned),
+            servers: servers.map(|s| s.keys().cloned().collect()).unwrap_or_default(),
+        };
+        command_hooks(&self.config.hooks, place)
     }
 
     /// Opens or makes a session and puts everything on the desk.
@@ -246,7 +256,7 @@ impl Workbench {
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
-        let hooks = self.hooks(&session);
+        let hooks = Arc::new(Hooks::new(self.hooks(&session, log.path(), None)));
         let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let questions = gate.questions();

@@ -24,6 +24,9 @@ use crate::terminal::{Style, note, print};
 /// Events that the printer may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
 
+/// How long hooks may take to see an interrupted run out.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// Something that shows a run.
 trait Face: Send {
     /// Before the first event. A face that cannot write any more says so with an error.
@@ -155,7 +158,7 @@ async fn drive(
     }
     let asker = manner.interactive.then(|| ask::Asker::new(questions));
     let shown = show(face, events, asker, cancel.clone());
-    let turns = async {
+    let work = async {
         let mut end = if !content.is_empty() {
             Some(engine.prompt(content, &cancel, &sender).await)
         } else if engine.session().is_cut_off() {
@@ -176,12 +179,13 @@ async fn drive(
         if waiting > 0 {
             note(&format!("tw: {waiting} queued message(s) not said yet; go on with: tw run -c"));
         }
-        end
-    };
-    let work = async {
-        let end = turns.await;
         // The last event is on its way; a face that broke has cancelled and is gone.
         shown.await.ok();
+        tokio::select! {
+            notices = engine.close() => notices.iter().for_each(|text| note(&format!("! {text}"))),
+            // Somebody who wants to leave does not wait for the hooks that see them out.
+            () = async { cancel.cancelled().await; tokio::time::sleep(FAREWELL).await } => {}
+        }
         end
     };
     tokio::pin!(work);

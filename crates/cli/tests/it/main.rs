@@ -6,6 +6,7 @@ mod bad_input;
 mod crash;
 mod demo;
 mod guards;
+mod hooks;
 mod images;
 mod loop_basics;
 mod masking;

@@ -15,7 +15,11 @@ impl CallHooks for Hooks {
             let mut ran = self.run(Point::ToolBefore, &input, json!({ "args": arguments })).await;
             match ran.block {
                 Some(reason) => Before::Block { reason },
-                None => Before::Go { arguments: ran.output["args"].take(), hint: ran.hint },
+                None => Before::Go {
+                    arguments: ran.output["args"].take(),
+                    hint: ran.hint,
+                    context: ran.context,
+                },
             }
         }
         .boxed()
@@ -28,8 +32,9 @@ impl CallHooks for Hooks {
         mut outcome: Outcome,
     ) -> BoxFuture<'a, Outcome> {
         async move {
+            let mut said = call.context.clone();
             if !self.any(Point::ToolAfter) {
-                return outcome;
+                return with_words(outcome, said);
             }
             let failed = outcome.ending != Ending::Completed;
             let input = json!({
@@ -48,11 +53,16 @@ impl CallHooks for Hooks {
             }
             outcome.details = ran.output["metadata"].take();
             // The call has happened: all that a hook can still do is to say what it thinks of it.
-            for words in ran.block.into_iter().chain(ran.context) {
-                outcome.output.push_str(&format!("\n\n(A hook says: {words})"));
-            }
-            outcome
+            said.extend(ran.block.into_iter().chain(ran.context));
+            with_words(outcome, said)
         }
         .boxed()
     }
+}
+
+fn with_words(mut outcome: Outcome, said: Vec<String>) -> Outcome {
+    for words in said {
+        outcome.output.push_str(&format!("\n\n(A hook says: {words})"));
+    }
+    outcome
 }

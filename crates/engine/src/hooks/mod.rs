@@ -8,7 +8,7 @@ mod calls;
 mod told;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -25,8 +25,11 @@ const NOTICES_CAP: usize = 64;
 /// Where hooks are called, with the forms of `input` and `output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Point {
-    /// `{source}` where it is `startup` or `resume`; context that is given goes to the model.
+    /// `{source}` where it is `startup`, `resume` or `compact`; context that is given goes to the
+    /// model.
     SessionStart,
+    /// Whoever worked with the session leaves it: `{reason}`. Nothing can be changed.
+    SessionEnd,
     /// A prompt before it is recorded: `{agent, model}`, `{parts}`.
     ChatMessage,
     /// Each request's settings: `{agent, model}`, `{temperature, topP, maxOutputTokens}`.
@@ -37,7 +40,7 @@ pub enum Point {
     ToolBefore,
     /// A call that has run: `{tool, callID, args}`, `{title, output, metadata}`.
     ToolAfter,
-    /// Before a person is asked: `{tool, summary, permissions}`, `{status: ask|allow|deny}`.
+    /// Before a person is asked: `{tool, args, summary, permissions}`, `{status: ask|allow|deny}`.
     PermissionAsk,
     /// Before a summary is asked for: `{reason}`, `{context: […], prompt?}`.
     Compacting,
@@ -51,6 +54,7 @@ impl Point {
     pub fn name(self) -> &'static str {
         match self {
             Self::SessionStart => "session.start",
+            Self::SessionEnd => "session.end",
             Self::ChatMessage => "chat.message",
             Self::ChatParams => "chat.params",
             Self::SystemTransform => "experimental.chat.system.transform",
@@ -83,6 +87,8 @@ pub struct Verdict {
     pub context: Option<String>,
     /// What a person should know.
     pub notice: Option<String>,
+    /// Why the whole turn must end, before its next request.
+    pub stop: Option<String>,
     pub hint: Hint,
 }
 
@@ -113,6 +119,9 @@ pub trait Hook: Send + Sync {
 pub struct Hooks {
     hooks: Vec<Arc<dyn Hook>>,
     notices: Mutex<Vec<String>>,
+    stop: Mutex<Option<String>>,
+    /// Who tells people what is to be told: those of whom this one's work is a part.
+    above: Option<Arc<Hooks>>,
     teller: OnceLock<told::Teller>,
 }
 
@@ -129,8 +138,16 @@ impl Hooks {
         Self { hooks, ..Self::default() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.hooks.is_empty()
+    /// Those of an agent that works for another one: nobody watches it, so its notices are told
+    /// above.
+    pub fn below(self: &Arc<Self>, hooks: Vec<Arc<dyn Hook>>) -> Self {
+        Self { hooks, above: Some(Arc::clone(self)), ..Self::default() }
+    }
+
+    /// Whether calls are to be shown to them. Calls that nobody looks at can be begun early and
+    /// remembered.
+    pub fn watch_calls(&self) -> bool {
+        self.any(Point::ToolBefore) || self.any(Point::ToolAfter)
     }
 
     pub(crate) fn any(&self, point: Point) -> bool {
@@ -158,6 +175,9 @@ impl Hooks {
                 ran.hint = verdict.hint;
             }
             verdict.notice.into_iter().for_each(|notice| self.report(notice));
+            if let Some(reason) = verdict.stop {
+                *lock(&self.stop) = Some(reason);
+            }
             if verdict.block.is_some() {
                 ran.block = verdict.block;
                 break;
@@ -172,7 +192,10 @@ impl Hooks {
     }
 
     fn report(&self, notice: String) {
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(above) = &self.above {
+            return above.report(notice);
+        }
+        let mut notices = lock(&self.notices);
         if notices.len() < NOTICES_CAP {
             notices.push(notice);
         }
@@ -180,8 +203,17 @@ impl Hooks {
 
     /// What should be shown of what happened since the last time.
     pub(crate) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.notices))
     }
+
+    /// Why the turn must end, if somebody said so.
+    pub(crate) fn take_stop(&self) -> Option<String> {
+        lock(&self.stop).take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One call of one hook, which may neither hang nor crash us.
@@ -196,6 +228,6 @@ async fn call(
     match tokio::time::timeout(hook.deadline(), call).await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err("it crashed".to_owned()),
-        Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs())),
+        Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs_f64())),
     }
 }

@@ -124,7 +124,7 @@ pub async fn bench_with(
 ) -> Bench {
     let workspace = Workspace::new(&std::env::temp_dir()).unwrap();
     let mut pipeline_options = PipelineOptions::new(std::env::temp_dir().join("tw-test-outputs"));
-    if !options.hooks.is_empty() {
+    if options.hooks.watch_calls() {
         pipeline_options.hooks = Some(Arc::clone(&options.hooks) as _);
     }
     let pipeline = Pipeline::new(registry, Arc::new(workspace), Arc::new(gate), pipeline_options);
