@@ -116,6 +116,7 @@ Take commands from standard input while working, one JSON object a line:
   {\"type\":\"follow_up\",\"text\":\"…\"}   say something when this turn is over
   {\"type\":\"withdraw\",\"id\":N}         take a message back that still waits
   {\"type\":\"answer\",\"id\":N,\"reply\":\"once|always|reject\",\"message\":\"…\"}
+  {\"type\":\"reply\",\"id\":N,\"answers\":[[\"…\"]]}
   {\"type\":\"compact\"}  {\"type\":\"abort\"}";
 
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolwright_llm::{Failure, Finish, Usage};
 use toolwright_session::{Outcome, QueueKind, TurnStatus};
-use toolwright_tool::Question;
+use toolwright_tool::{Inquiry, Question};
 
 /// Everything that a face needs to show a turn. By the time an event is sent, what it tells is in
 /// the session's log.
@@ -50,6 +50,11 @@ pub enum Event {
     Question {
         id: u64,
         question: Question,
+    },
+    /// Somebody has to answer; see [`crate::Questions::reply`].
+    Inquiry {
+        id: u64,
+        inquiry: Inquiry,
     },
     Retrying {
         attempt: u32,

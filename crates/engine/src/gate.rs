@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_permission::{Action, Approval, Judgement, Policy, Request};
-use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Question};
+use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Inquiry, Question, Replies, Unanswered};
 
 use crate::event::{Answer, Event};
 use crate::hooks::{Hooks, Point};
@@ -19,6 +19,7 @@ use crate::hooks::{Hooks, Point};
 pub struct Questions {
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    inquiries: Mutex<HashMap<u64, oneshot::Sender<Option<Replies>>>>,
 }
 
 impl Questions {
@@ -29,6 +30,21 @@ impl Questions {
             // The asker may have been cancelled meanwhile.
             sender.send(answer).ok();
         }
+    }
+
+    /// Answers a waiting inquiry; nothing means that the person does not want to.
+    pub fn reply(&self, id: u64, replies: Option<Replies>) {
+        let waiting = lock(&self.inquiries).remove(&id);
+        if let Some(sender) = waiting {
+            sender.send(replies).ok();
+        }
+    }
+
+    fn open_inquiry(&self) -> (u64, oneshot::Receiver<Option<Replies>>) {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.inquiries).insert(id, sender);
+        (id, receiver)
     }
 
     fn open(&self) -> (u64, oneshot::Receiver<Answer>) {
@@ -222,6 +238,21 @@ impl Gate for PermissionGate {
                 (Action::Ask, _) => self.ask(question, judgement.why).await,
                 (Action::Allow, Hint::Ask) => self.ask(question, "a hook asks".to_owned()).await,
                 (Action::Allow, _) => Decision::Allow { why: judgement.why },
+            }
+        }
+        .boxed()
+    }
+
+    fn inquire<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Result<Replies, Unanswered>> {
+        async move {
+            let asker = self.person.asker.as_ref().ok_or(Unanswered::Nobody)?;
+            let _turn = self.person.turn.lock().await;
+            let (id, replies) = self.person.questions.open_inquiry();
+            let event = Event::Inquiry { id, inquiry: inquiry.clone() };
+            asker.send(event).await.map_err(|_| Unanswered::Nobody)?;
+            match replies.await {
+                Ok(Some(replies)) => Ok(replies),
+                Ok(None) | Err(_) => Err(Unanswered::Dismissed),
             }
         }
         .boxed()

@@ -11,6 +11,7 @@ use toolwright_session::{Ending, Outcome};
 
 use crate::access::{Access, Extent, Plan};
 use crate::cache::Cache;
+use crate::door::Door;
 use crate::fit::{OUTPUT_CAP_BYTES, fit};
 use crate::pipeline::{
     Decision, DeniedBy, Pipeline, Question, Ready, Update, failed, not_started, outcome, skipped,
@@ -126,6 +127,13 @@ impl Pipeline {
         }
         let before = self.cache.as_ref().and_then(|_| Cache::before(&plan));
         let limit = plan.time_limit.unwrap_or(self.deadline);
+        let door = Door {
+            gate: Arc::clone(&self.gate),
+            workspace: Arc::clone(&self.workspace),
+            tool: tool.clone(),
+            position: scope.position,
+            denied: Arc::default(),
+        };
         let context = RunContext {
             workspace: Arc::clone(&self.workspace),
             files: Files::declared(&plan),
@@ -133,13 +141,17 @@ impl Pipeline {
             progress: scope.progress.clone(),
             may_read: self.may_read(),
             outputs: self.outputs.clone(),
+            door: door.clone(),
             deadline: limit,
         };
         let mut outcome = match self.run(run, context, scope).await {
             Ran::Output(output) => self.fitted(&tool, &plan, output),
             Ran::Error(ToolError::ForModel(text)) => {
                 let text = fit(text, &self.outputs).text;
-                Outcome { title: plan.summary.clone(), ..failed(&tool, text) }
+                match door.denied() {
+                    Some(by) => denied(&tool, &plan, by, text),
+                    None => Outcome { title: plan.summary.clone(), ..failed(&tool, text) },
+                }
             }
             Ran::Error(ToolError::Fatal(message)) => {
                 let message = self.outputs.secrets().mask(&message).into_owned();

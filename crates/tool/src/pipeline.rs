@@ -15,6 +15,7 @@ use toolwright_session::{Ending, Outcome, Touched};
 use crate::access::Plan;
 use crate::cache::Cache;
 use crate::deferred;
+use crate::door::{Inquiry, Replies, Unanswered};
 use crate::fit::Outputs;
 use crate::hooks::{Before, CallHooks, Hint, HookedCall};
 use crate::mask::Secrets;
@@ -83,6 +84,10 @@ pub trait Gate: Send + Sync {
     fn decide<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Decision>;
     /// Whether all of this is allowed without asking anybody.
     fn allows_silently(&self, requests: &[Request]) -> bool;
+    /// Asks a person something that is no permission.
+    fn inquire<'a>(&'a self, _inquiry: &'a Inquiry) -> BoxFuture<'a, Result<Replies, Unanswered>> {
+        Box::pin(std::future::ready(Err(Unanswered::Nobody)))
+    }
     /// Whether a rule says so, and not merely somebody who was asked.
     fn allows_by_rule(&self, _request: &Request) -> bool {
         false

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_llm::Media;
 
 use crate::access::Plan;
+use crate::door::Door;
 use crate::fit::Outputs;
 use crate::progress::Progress;
 use crate::workspace::{Files, Workspace};
@@ -143,6 +144,8 @@ pub struct RunContext {
     /// Whether a file that a search came upon may be shown without asking anybody.
     pub may_read: MayRead,
     pub outputs: Outputs,
+    /// For what the plan could not know.
+    pub door: Door,
     /// How long the call may take; the tool ends by itself and keeps what it has.
     pub deadline: Duration,
 }

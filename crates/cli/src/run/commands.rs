@@ -30,6 +30,11 @@ enum Command {
         reply: Reply,
         message: Option<String>,
     },
+    /// Labels or words for each question of an inquiry; none at all dismisses it.
+    Reply {
+        id: u64,
+        answers: Option<Vec<Vec<String>>>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -73,6 +78,10 @@ fn obey(command: Command, inbox: &Inbox, questions: &Questions, cancel: &Cancell
         }
         Command::Abort {} => {
             cancel.cancel();
+            true
+        }
+        Command::Reply { id, answers } => {
+            questions.reply(id, answers);
             true
         }
         Command::Answer { id, reply, message } => {

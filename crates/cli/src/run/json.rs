@@ -128,6 +128,9 @@ impl Face for JsonFace {
                     }),
                 )
             }
+            Event::Inquiry { id, inquiry } => {
+                self.line("inquiry", json!({ "id": id, "questions": inquiry.items }))
+            }
             Event::Queued { id, kind } => self.line("queued", json!({ "id": id, "kind": kind })),
             Event::Withdrawn { id } => self.line("withdrawn", json!({ "id": id })),
             Event::Delivered { id } => self.line("delivered", json!({ "id": id })),

@@ -237,9 +237,17 @@ fn show(
             let (result, is_last) = match next {
                 Ok(Some(event)) => {
                     let result = face.event(&event);
-                    if let (Event::Question { id, question }, Some(asker)) = (&event, &asker) {
+                    let answered = match (&event, &asker) {
+                        (Event::Question { id, question }, Some(asker)) => {
+                            Some(asker.ask(*id, question))
+                        }
+                        (Event::Inquiry { id, inquiry }, Some(asker)) => {
+                            Some(asker.inquire(*id, inquiry))
+                        }
+                        _ => None,
+                    };
+                    if let Some(answered) = answered {
                         // Nothing else is written until the person has answered.
-                        let answered = asker.ask(*id, question);
                         runtime.block_on(async {
                             tokio::select! {
                                 _ = answered => {}

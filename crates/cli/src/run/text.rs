@@ -215,7 +215,7 @@ impl Face for TextFace {
                 let text = self.style.attention(&format!("! {text}"));
                 self.line(&text)
             }
-            Event::Question { .. } => {
+            Event::Question { .. } | Event::Inquiry { .. } => {
                 self.clear_spinner()?;
                 self.spinner = None;
                 self.end_line()
