@@ -15,7 +15,8 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { steps: 200, time: None, purse: Arc::default() }
+        // Enough for the longest honest work; a model in a circle is noticed long before.
+        Self { steps: 2_000, time: None, purse: Arc::default() }
     }
 }
 
