@@ -5,6 +5,7 @@ mod anthropic_encode;
 mod chat;
 mod chat_encode;
 mod chat_frames;
+mod chat_plain;
 mod gemini;
 mod gemini_encode;
 mod responses;
@@ -243,7 +244,7 @@ impl Decoder {
             Ok(value) => {
                 self.payloads += 1;
                 self.codec.body(value, out);
-                self.closed = ends_with_closing(out);
+                self.closed = ends_with_closing(out, 0);
             }
             Err(error) => {
                 self.payloads += 1;
@@ -276,7 +277,7 @@ fn take(codec: &mut dyn Codec, closed: &mut bool, event: SseEvent<'_>, out: &mut
         out.truncate(before);
         codec.event(SseEvent { name: event.name, data: &mended }, out);
     }
-    *closed = ends_with_closing(out);
+    *closed = ends_with_closing(out, before);
 }
 
 /// Data that only keeps the line warm.
@@ -290,11 +291,13 @@ fn count(payloads: &mut usize, event: &SseEvent<'_>) {
     *payloads += usize::from(event.data.trim() != "[DONE]" && !is_keep_alive(event));
 }
 
-/// Whether the answer is over; drops what a codec may have put behind its closing event.
-fn ends_with_closing(out: &mut Vec<Event>) -> bool {
-    let closing = out.iter().position(|e| matches!(e, Event::Finish(_) | Event::Failed(_)));
+/// Whether the answer is over by what is new in `out`; drops what a codec may have put behind its
+/// closing event.
+fn ends_with_closing(out: &mut Vec<Event>, new_from: usize) -> bool {
+    let new = out[new_from.min(out.len())..].iter();
+    let closing = new.clone().position(|e| matches!(e, Event::Finish(_) | Event::Failed(_)));
     if let Some(at) = closing {
-        out.truncate(at + 1);
+        out.truncate(new_from + at + 1);
     }
     closing.is_some()
 }

@@ -496,6 +496,43 @@ fn chat_dialects_that_are_not_in_the_book() {
 }
 
 #[test]
+fn a_chat_chunk_read_quickly_says_what_it_says_read_thoroughly() {
+    let deltas = [
+        json!({"role": "assistant", "content": ""}),
+        json!({"reasoning": "a\u{e9}\n", "reasoning_content": null}),
+        json!({"reasoning": "same", "reasoning_content": "same"}),
+        json!({"reasoning_details": [{"type": "reasoning.text", "text": "x", "index": 0}]}),
+        json!({"content": "Hi \"you\""}),
+        json!({"content": [{"type": "text", "text": "parts"}]}),
+        json!({"content": "and", "tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]}),
+        json!({"tool_calls": [{"index": 0, "type": "function", "function": {"arguments": "{\"a\":"}}]}),
+        json!({"tool_calls": [{"index": 0, "id": null, "function": {"name": null, "arguments": "1}"}}]}),
+        json!({"tool_calls": [{"index": 1, "function": {"name": "g", "arguments": {"b": 2}}}, {"index": 0, "function": {"arguments": " "}}]}),
+        json!({"refusal": "no"}),
+        json!({}),
+    ];
+    let mut quick = Wire::OpenaiChat.decoder();
+    let mut thorough = Wire::OpenaiChat.decoder();
+    let (mut from_quick, mut from_thorough) = (Vec::new(), Vec::new());
+    for (at, delta) in deltas.iter().enumerate() {
+        for index in [0, 1] {
+            let reason = if at + 1 == deltas.len() { json!("stop") } else { json!(null) };
+            let mut chunk = json!({"id": "i", "object": "chunk", "model": "m", "choices": [
+                {"index": index, "delta": delta, "logprobs": null, "finish_reason": reason}
+            ], "usage": null});
+            from_quick.extend(quick.push(format!("data: {chunk}\n\n").as_bytes()));
+            // Means nothing, but makes the chunk one that needs a closer look.
+            chunk["x_groq"] = json!({"id": "req"});
+            from_thorough.extend(thorough.push(format!("data: {chunk}\n\n").as_bytes()));
+        }
+    }
+    from_quick.extend(quick.finish());
+    from_thorough.extend(thorough.finish());
+    assert!(from_quick.len() > 12, "{from_quick:#?}");
+    assert_eq!(format!("{from_quick:#?}"), format!("{from_thorough:#?}"));
+}
+
+#[test]
 fn odd_types_do_not_end_an_anthropic_answer() {
     let summary = told(
         Wire::AnthropicMessages,
