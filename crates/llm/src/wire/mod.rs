@@ -227,6 +227,8 @@ impl Decoder {
 
     fn push_whole(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
         let Some(body) = &mut self.whole else { return };
+        // What stands before the bracket may have come alone and is gone then; it is never kept.
+        let bytes = if body.is_empty() { bytes.trim_ascii_start() } else { bytes };
         body.extend_from_slice(bytes);
         if body.len() > crate::sse::EVENT_CAP_BYTES {
             self.whole = Some(Vec::new());

@@ -223,6 +223,14 @@ proptest! {
 }
 
 #[test]
+fn white_space_before_a_whole_answer_counts_alike_in_one_piece_and_in_several() {
+    let body = "\u{c}\r\n {\"choices\": [{\"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}]}";
+    let whole = crate::describe(Wire::OpenaiChat, 200, body.as_bytes(), body.len());
+    assert_eq!(whole["text"], "Hi");
+    assert_eq!(crate::describe(Wire::OpenaiChat, 200, body.as_bytes(), 1), whole);
+}
+
+#[test]
 fn half_a_surrogate_pair_does_not_end_an_answer() {
     for (json, expected) in [
         (r#""a\ud83d""#, Some(r#""a\ufffd""#)),
