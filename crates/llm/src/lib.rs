@@ -49,4 +49,8 @@ pub trait Model: Send + Sync {
     /// Who answers, as recorded with each reply.
     fn origin(&self) -> &Origin;
     fn stream(&self, request: Request) -> BoxStream<'static, Event>;
+    /// Whether its provider can hold an answer to this JSON Schema ([`Request::output_schema`]).
+    fn takes_form(&self, _schema: &serde_json::Value) -> bool {
+        false
+    }
 }

@@ -38,6 +38,8 @@ pub struct Quirks {
     pub no_reasoning: bool,
     /// Models behind it write their thinking into the text, in `<think>` marks.
     pub inline_think: bool,
+    /// Holds an answer to a JSON Schema by itself, beside tools.
+    pub native_form: bool,
 }
 
 const NO_QUIRKS: Quirks = Quirks {
@@ -48,6 +50,7 @@ const NO_QUIRKS: Quirks = Quirks {
     mistral_order: false,
     no_reasoning: false,
     inline_think: false,
+    native_form: false,
 };
 
 /// Rows of the common kind whose models think between their calls.
@@ -85,6 +88,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::AnthropicMessages,
         default_model: Some("claude-sonnet-5"),
+        quirks: Quirks { native_form: true, ..NO_QUIRKS },
         ..cloud(
             "anthropic",
             "Anthropic",
@@ -96,7 +100,12 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::OpenaiResponses,
         default_model: Some("gpt-5.5"),
-        quirks: Quirks { max_completion_tokens: true, chat_fallback: true, ..NO_QUIRKS },
+        quirks: Quirks {
+            max_completion_tokens: true,
+            chat_fallback: true,
+            native_form: true,
+            ..NO_QUIRKS
+        },
         ..cloud(
             "openai",
             "OpenAI",
@@ -106,7 +115,7 @@ pub const PROVIDERS: &[Provider] = &[
         )
     },
     Provider {
-        quirks: Quirks { max_completion_tokens: true, ..NO_QUIRKS },
+        quirks: Quirks { max_completion_tokens: true, native_form: true, ..NO_QUIRKS },
         ..cloud(
             "openai-chat",
             "OpenAI (Chat Completions)",
@@ -121,6 +130,7 @@ pub const PROVIDERS: &[Provider] = &[
             max_completion_tokens: true,
             chat_fallback: true,
             api_key_header: true,
+            native_form: true,
             ..NO_QUIRKS
         },
         ..cloud(
@@ -134,6 +144,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::Gemini,
         default_model: Some("gemini-3.5-flash"),
+        quirks: Quirks { native_form: true, ..NO_QUIRKS },
         ..cloud(
             "google",
             "Google",

@@ -75,6 +75,8 @@ struct Shared {
     facts: ModelFacts,
     /// What had to be changed for this model was told.
     told_changes: AtomicBool,
+    /// The server refused to hold an answer to a form; found out once.
+    refused_form: AtomicBool,
 }
 
 impl HttpModel {
@@ -92,6 +94,7 @@ impl HttpModel {
             trace: None,
             facts: ModelFacts::default(),
             told_changes: AtomicBool::new(false),
+            refused_form: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -136,6 +139,16 @@ impl Shared {
             // A model that is not there is not there on the other route either.
             && !failure.message.to_lowercase().contains("model")
     }
+
+    /// Whether to go on without the form: the server takes the request but for it. Who asked
+    /// validates the answer anyway.
+    fn drops_form(&self, request: &Request, failure: &Failure) -> bool {
+        let words = ["response_format", "json_schema", "text.format", "output_config", "schema"];
+        let message = failure.message.to_lowercase();
+        request.output_schema.is_some()
+            && matches!(failure.status, Some(400 | 422))
+            && words.iter().any(|word| message.contains(word))
+    }
 }
 
 impl Model for HttpModel {
@@ -143,9 +156,19 @@ impl Model for HttpModel {
         &self.shared.origin
     }
 
+    fn takes_form(&self, schema: &serde_json::Value) -> bool {
+        let Shared { endpoint, facts, origin, .. } = self.shared.as_ref();
+        endpoint.quirks.native_form
+            && facts.structured_output != Some(false)
+            && endpoint.wire.takes_form(&origin.model, schema)
+    }
+
     fn stream(&self, request: Request) -> BoxStream<'static, Event> {
         let shared = Arc::clone(&self.shared);
-        let (request, changes) = normalise(request, &shared.facts);
+        let (mut request, changes) = normalise(request, &shared.facts);
+        if shared.refused_form.load(Ordering::Relaxed) {
+            request.output_schema = None;
+        }
         let mut queue = VecDeque::new();
         if !changes.is_empty() && !shared.told_changes.swap(true, Ordering::Relaxed) {
             queue.extend(changes.into_iter().map(Event::Notice));
@@ -298,6 +321,18 @@ impl Exchange {
             self.body = encode(&self.shared, &self.request);
             let base = &self.shared.endpoint.base_url;
             let text = format!("{base} has no Responses route; using Chat Completions");
+            self.queue.push_back(Event::Notice(text));
+            self.phase = Phase::Send;
+            return;
+        }
+        if self.shared.drops_form(&self.request, &failure) {
+            self.shared.refused_form.store(true, Ordering::Relaxed);
+            self.request.output_schema = None;
+            self.body = encode(&self.shared, &self.request);
+            let text = format!(
+                "the provider does not take the schema ({}); the answer is checked here",
+                failure.message
+            );
             self.queue.push_back(Event::Notice(text));
             self.phase = Phase::Send;
             return;

@@ -94,6 +94,7 @@ async fn over_http(server: &ModelServer, wire: Wire) -> (String, String, bool) {
         max_output_tokens: None,
         sampling: Sampling::default(),
         effort: None,
+        output_schema: None,
     };
     let mut builder = ReplyBuilder::default();
     let mut failed = false;

@@ -177,6 +177,8 @@ fn endpoint(
         let from_env = || own.env.iter().find_map(|name| env(name));
         endpoint.key = configured.or_else(from_env).or(endpoint.key);
         endpoint.headers = own.options.headers.clone().into_iter().collect();
+        let said = own.options.structured_output;
+        endpoint.quirks.native_form = said.unwrap_or(endpoint.quirks.native_form);
     }
     if endpoint.base_url.is_empty() {
         return Err(ModelError::NoAddress(id.to_owned()));

@@ -12,7 +12,7 @@ use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
-    FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
+    AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
 use toolwright_tools::BashOptions;
 
@@ -261,7 +261,11 @@ impl Workbench {
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let registry = self.registry();
+        // Where the provider holds the answer to the form, the tool only takes what was said.
+        let mut output_schema = None;
         if let Some(form) = options.answer_form {
+            let schema = form.schema();
+            output_schema = chosen.model.takes_form(&schema).then(|| Arc::new(schema));
             registry.register_from(Source::BuiltIn, Arc::new(form));
         }
         let steps = options.steps.or(agent.steps).or(self.config.settings.steps);
@@ -281,6 +285,7 @@ impl Workbench {
             session,
             budget,
             effort: options.effort,
+            output_schema,
             depth: 0,
             auto: options.auto,
         };

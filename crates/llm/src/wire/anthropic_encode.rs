@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::call_id;
+use super::{Wire, call_id};
 use crate::{
     Block, CallResult, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
 };
@@ -43,7 +43,16 @@ struct Tool<'a> {
 
 #[derive(Serialize)]
 struct OutputConfig {
-    effort: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -152,15 +161,19 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         Some(_) if adaptive => Some(Thinking { r#type: "adaptive", budget_tokens: None }),
         Some(effort) => Some(thinking(effort, max_tokens)),
     };
-    let output_config = request.effort.filter(|_| adaptive && thinking.is_some()).map(|effort| {
-        let effort = match effort {
+    let effort =
+        request.effort.filter(|_| adaptive && thinking.is_some()).map(|effort| match effort {
             Effort::Off | Effort::Minimal | Effort::Low => "low",
             Effort::Medium => "medium",
             Effort::High => "high",
             Effort::Max => "max",
-        };
-        OutputConfig { effort }
-    });
+        });
+    let form = request.form();
+    let format = form
+        .and_then(|schema| super::form::native(Wire::AnthropicMessages, model, schema))
+        .map(|schema| Format { r#type: "json_schema", schema });
+    let output_config =
+        (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format });
     let body = Body {
         model,
         max_tokens,
@@ -192,11 +205,15 @@ fn continues_foreign_calls(target: &Origin, request: &Request) -> bool {
 
 /// Models of the house from 4.6 on decide themselves how long to think, and refuse a budget.
 fn thinks_adaptively(model: &str) -> bool {
-    let Some(rest) = model.strip_prefix("claude-") else { return false };
+    version(model) >= (4, 6)
+}
+
+/// Of a model of the house; nothing is older than any.
+pub(super) fn version(model: &str) -> (u32, u32) {
+    let Some(rest) = model.strip_prefix("claude-") else { return (0, 0) };
     let mut numbers =
         rest.split(['-', '.']).filter_map(|part| part.parse::<u32>().ok()).filter(|n| *n < 100);
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (major, minor) >= (4, 6)
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Thinking counts against the answer's limit, so at most three quarters of it are for thinking.

@@ -6,6 +6,7 @@ mod chat;
 mod chat_encode;
 mod chat_frames;
 mod chat_plain;
+mod form;
 mod gemini;
 mod gemini_encode;
 mod responses;
@@ -55,6 +56,11 @@ impl Wire {
             Self::OpenaiResponses => responses_encode::encode(target, request, quirks),
             Self::Gemini => gemini_encode::encode(target, request),
         }
+    }
+
+    /// Whether the wire and the model can hold an answer to this schema by themselves.
+    pub fn takes_form(self, model: &str, schema: &Value) -> bool {
+        form::native(self, model, schema).is_some()
     }
 
     pub fn decoder(self) -> Decoder {

@@ -45,6 +45,7 @@ fn request(turns: Vec<Turn>) -> Request {
         max_output_tokens: Some(100),
         sampling: Sampling::default(),
         effort: None,
+        output_schema: None,
     }
 }
 
@@ -91,6 +92,56 @@ fn anthropic_requests_are_pinned() {
         ],
     });
     assert_eq!(body, expected);
+}
+
+#[test]
+fn a_form_for_the_answer_is_pinned_on_every_wire() {
+    let schema =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
+    let mut sent = schema.clone();
+    sent["additionalProperties"] = json!(false);
+    let mut asked = request(conversation());
+    asked.output_schema = Some(Arc::new(schema));
+    let named = json!({"name": "final_answer", "strict": true, "schema": sent});
+    let cases = [
+        (
+            Wire::OpenaiChat,
+            "gpt-5.5",
+            "/response_format",
+            json!({"type": "json_schema", "json_schema": named}),
+        ),
+        (
+            Wire::OpenaiResponses,
+            "gpt-5.5",
+            "/text/format",
+            json!({
+                "type": "json_schema", "name": "final_answer", "strict": true, "schema": sent,
+            }),
+        ),
+        (
+            Wire::AnthropicMessages,
+            "claude-sonnet-5",
+            "/output_config",
+            json!({
+                "format": {"type": "json_schema", "schema": sent},
+            }),
+        ),
+        (
+            Wire::Gemini,
+            "gemini-3.5-flash",
+            "/generationConfig",
+            json!({
+                "maxOutputTokens": 100, "responseMimeType": "application/json", "responseJsonSchema": sent,
+            }),
+        ),
+    ];
+    for (wire, model, place, expected) in cases {
+        let body = encoded(wire, model, &asked);
+        assert_eq!(body.pointer(place), Some(&expected), "{wire:?}");
+        // The summary that closes a turn out of budget is for people.
+        let closing = Request { tool_choice: ToolChoice::None, ..asked.clone() };
+        assert!(!encoded(wire, model, &closing).to_string().contains("additionalProperties"));
+    }
 }
 
 #[test]
