@@ -38,6 +38,9 @@ pub struct Quirks {
     pub no_reasoning: bool,
     /// Models behind it write their thinking into the text, in `<think>` marks.
     pub inline_think: bool,
+    /// Streams a tool's arguments as they are written where it is asked to. Other servers of the
+    /// wire refuse the word, so it holds for the provider's own address only.
+    pub eager_input: bool,
     /// Holds an answer to a JSON Schema by itself, beside tools.
     pub native_form: bool,
 }
@@ -50,6 +53,7 @@ const NO_QUIRKS: Quirks = Quirks {
     mistral_order: false,
     no_reasoning: false,
     inline_think: false,
+    eager_input: false,
     native_form: false,
 };
 
@@ -88,7 +92,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::AnthropicMessages,
         default_model: Some("claude-sonnet-5"),
-        quirks: Quirks { native_form: true, ..NO_QUIRKS },
+        quirks: Quirks { eager_input: true, native_form: true, ..NO_QUIRKS },
         ..cloud(
             "anthropic",
             "Anthropic",
@@ -294,13 +298,14 @@ impl Provider {
     /// How to reach it, with the environment's key and address.
     pub fn endpoint(&self, env: &dyn Fn(&str) -> Option<String>) -> Endpoint {
         let own = env(self.base_url_variable).filter(|v| !v.trim().is_empty());
+        let eager_input = self.quirks.eager_input && own.is_none();
         Endpoint {
             provider: self.id.to_owned(),
             wire: self.wire,
             base_url: own.unwrap_or_else(|| self.base_url.to_owned()),
             key: self.key_from(env).map(|(_, key)| key.trim().to_owned()),
             headers: Vec::new(),
-            quirks: self.quirks,
+            quirks: Quirks { eager_input, ..self.quirks },
         }
     }
 }
@@ -335,5 +340,22 @@ impl std::fmt::Debug for Endpoint {
             .field("wire", &self.wire)
             .field("key", &self.key.as_ref().map(|_| "***"))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eager_arguments_are_asked_of_anthropic_itself_only() {
+        let eager = |env: &dyn Fn(&str) -> Option<String>| {
+            provider("anthropic").unwrap().endpoint(env).quirks.eager_input
+        };
+        assert!(eager(&|_| None));
+        let own = |name: &str| (name == "ANTHROPIC_BASE_URL").then(|| "https://proxy".to_owned());
+        assert!(!eager(&own));
+        let others = PROVIDERS.iter().filter(|p| p.id != "anthropic");
+        assert!(others.into_iter().all(|p| !p.quirks.eager_input));
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{Wire, call_id};
+use crate::provider::Quirks;
 use crate::{
     Block, CallResult, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
 };
@@ -39,6 +40,10 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a serde_json::Value,
+    /// Long arguments come as they are written instead of at their end. They are then not checked
+    /// at the provider's; all arguments are checked here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    eager_input_streaming: bool,
 }
 
 #[derive(Serialize)]
@@ -130,7 +135,7 @@ struct CacheControl {
 /// instructions), one on the newest message: the next request finds its whole history cached.
 const CACHE_HERE: Option<CacheControl> = Some(CacheControl { r#type: "ephemeral" });
 
-pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
+pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
     let model = target.model.as_str();
     let mut messages = Vec::with_capacity(request.turns.len() * 2);
     for turn in &request.turns {
@@ -185,7 +190,7 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         thinking,
         output_config,
         system,
-        tools: request.tools.iter().map(tool).collect(),
+        tools: request.tools.iter().map(|t| tool(t, quirks)).collect(),
         tool_choice: forbid.then_some(Choice { r#type: "none" }),
         messages,
     };
@@ -243,11 +248,12 @@ fn push<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Vec<Pa
     }
 }
 
-fn tool(definition: &ToolDefinition) -> Tool<'_> {
+fn tool(definition: &ToolDefinition, quirks: Quirks) -> Tool<'_> {
     Tool {
         name: &definition.name,
         description: &definition.description,
         input_schema: &definition.parameters,
+        eager_input_streaming: quirks.eager_input,
     }
 }
 

@@ -51,7 +51,7 @@ impl Wire {
     /// adds turns to another starts with the other's messages.
     pub fn encode(self, target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
         match self {
-            Self::AnthropicMessages => anthropic_encode::encode(target, request),
+            Self::AnthropicMessages => anthropic_encode::encode(target, request, quirks),
             Self::OpenaiChat => chat_encode::encode(target, request, quirks),
             Self::OpenaiResponses => responses_encode::encode(target, request, quirks),
             Self::Gemini => gemini_encode::encode(target, request),

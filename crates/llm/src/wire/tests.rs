@@ -145,6 +145,34 @@ fn a_form_for_the_answer_is_pinned_on_every_wire() {
 }
 
 #[test]
+fn anthropic_streams_arguments_eagerly_where_it_takes_the_word() {
+    let asked = request(conversation());
+    let quirks = Quirks { eager_input: true, ..Quirks::default() };
+    let body = Wire::AnthropicMessages.encode(&origin("m"), &asked, quirks);
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["tools"][0]["eager_input_streaming"], true);
+    let body = encoded(Wire::AnthropicMessages, "m", &asked);
+    assert!(body["tools"][0].get("eager_input_streaming").is_none());
+}
+
+#[test]
+fn arguments_that_are_no_json_reach_the_caller_as_they_came() {
+    // What eager streaming may end in: nothing in front of us has checked it.
+    let lines = [
+        r#"{"type":"message_start","message":{"id":"i","model":"m","usage":{"input_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"write","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"content\": \"half a"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let told = told(Wire::AnthropicMessages, &lines);
+    assert_eq!(told["outcome"], "complete", "{told}");
+    assert_eq!(told["tool_calls"][0]["arguments_raw"], "{\"content\": \"half a", "{told}");
+    assert_eq!(told["finish_reason"], "max_tokens");
+}
+
+#[test]
 fn chat_requests_are_pinned() {
     let body = encoded(Wire::OpenaiChat, "m", &request(conversation()));
     let calls = |id: &str| json!({"id": id, "type": "function", "function": {"name": "read", "arguments": "{\"filePath\": \"a\"}"}});
