@@ -116,6 +116,7 @@ fn named_effort(word: &str) -> Option<Effort> {
 }
 
 /// An agent as the one for whom others work.
+#[derive(Clone)]
 struct Employer {
     bench: Workbench,
     header: Header,
@@ -128,7 +129,7 @@ struct Employer {
 }
 
 impl Employer {
-    fn station(&self, order: &Order) -> Result<Station, String> {
+    async fn station(&self, order: &Order) -> Result<Station, String> {
         let bench = &self.bench;
         let agent = bench.workers().into_iter().find(|agent| agent.name == order.agent);
         let agent = agent.ok_or_else(|| format!("There is no agent {}.", order.agent))?;
@@ -139,6 +140,7 @@ impl Employer {
                 let refreshed = bench.refreshed_models();
                 let settings = &bench.config.settings;
                 named(spec, settings, &env, refreshed.as_deref(), None, Selection::Configured)
+                    .await
                     .map_err(|e| format!("The agent {} cannot work: {e}.", agent.name))?
             }
         };
@@ -197,10 +199,11 @@ impl Crew for Employer {
     }
 
     fn hire(&self, order: Order) -> BoxFuture<'static, Result<Engine, String>> {
-        let station = self.station(&order);
-        let bench = self.bench.clone();
+        let employer = self.clone();
         async move {
-            station?.engine(&bench).await.map_err(|e| format!("Cannot begin the work: {e}."))
+            let station = employer.station(&order).await?;
+            let engine = station.engine(&employer.bench).await;
+            engine.map_err(|e| format!("Cannot begin the work: {e}."))
         }
         .boxed()
     }

@@ -8,6 +8,7 @@ mod demo;
 mod guards;
 mod hooks;
 mod images;
+mod keyring;
 mod loop_basics;
 mod masking;
 mod models;
