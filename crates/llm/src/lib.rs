@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod catalogue;
+mod client;
 mod demo;
 mod describe;
 mod event;

@@ -305,6 +305,7 @@ impl Provider {
             base_url: own.unwrap_or_else(|| self.base_url.to_owned()),
             key: self.key_from(env).map(|(_, key)| key.trim().to_owned()),
             headers: Vec::new(),
+            ca_file: None,
             quirks: Quirks { eager_input, ..self.quirks },
         }
     }
@@ -318,6 +319,8 @@ pub struct Endpoint {
     pub base_url: String,
     pub key: Option<String>,
     pub headers: Vec<(String, String)>,
+    /// Authorities to believe besides the system's own.
+    pub ca_file: Option<std::path::PathBuf>,
     pub quirks: Quirks,
 }
 

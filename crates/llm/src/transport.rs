@@ -12,6 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
+use crate::client::client_builder;
 use crate::normalise::normalise;
 use crate::think::ThinkSplitter;
 use crate::trace::{self, Trace};
@@ -361,19 +362,16 @@ fn encode(shared: &Shared, request: &Request) -> Bytes {
 }
 
 fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
-    // Fails only when a provider is installed already, which serves as well.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+    let Endpoint { base_url, ca_file, .. } = &shared.endpoint;
+    let cannot = |why: String| format!("cannot prepare the connection: {why}");
+    client_builder(base_url, ca_file.as_deref())
+        .map_err(cannot)?
         .connect_timeout(shared.deadlines.connect)
         // A redirected POST would lose its body or send the key elsewhere.
         .redirect(reqwest::redirect::Policy::none())
-        .tcp_nodelay(true);
-    if shared.endpoint.base_url.starts_with("http://") {
-        // No certificate is checked on this address: do not read the system's store for it.
-        builder = builder.tls_certs_only(std::iter::empty());
-    }
-    builder.build().map_err(|e| format!("cannot prepare the connection: {}", root_cause(&e)))
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|e| cannot(root_cause(&e)))
 }
 
 fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {

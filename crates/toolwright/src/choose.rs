@@ -1,6 +1,7 @@
 //! Which model answers: what was asked for, else what the configuration says, else what there is a
 //! key for, else a server on this machine, else the demo.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,6 +168,7 @@ fn endpoint(
             base_url: String::new(),
             key: None,
             headers: Vec::new(),
+            ca_file: None,
             quirks: Quirks::default(),
         },
         (None, None) => return Err(unknown_provider(id)),
@@ -191,6 +193,7 @@ fn endpoint(
         let from_env = || own.env.iter().find_map(|name| env(name));
         endpoint.key = configured.or_else(from_env).or(endpoint.key);
         endpoint.headers = own.options.headers.clone().into_iter().collect();
+        endpoint.ca_file = own.options.ca_file.as_deref().map(|path| from_home(path, env));
         let said = own.options.structured_output;
         endpoint.quirks.native_form = said.unwrap_or(endpoint.quirks.native_form);
     }
@@ -206,6 +209,13 @@ fn endpoint(
         return Err(ModelError::NoKey { id, name, variables });
     }
     Ok(endpoint)
+}
+
+fn from_home(path: &str, env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    match (path.strip_prefix("~/"), env("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => PathBuf::from(path),
+    }
 }
 
 /// Fetches a key that the keyring holds: only here, when it is known that it is needed.

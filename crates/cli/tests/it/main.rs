@@ -12,6 +12,7 @@ mod keyring;
 mod loop_basics;
 mod masking;
 mod models;
+mod network;
 mod permission;
 mod processes;
 mod queues;
