@@ -19,6 +19,7 @@ mod queues;
 mod retention;
 mod room;
 mod sessions;
+mod stats;
 mod subagents;
 mod tools_command;
 
