@@ -295,10 +295,20 @@ impl Provider {
             .find_map(|name| env(name).filter(|v| !v.trim().is_empty()).map(|v| (*name, v)))
     }
 
+    /// Whether an address is the provider's own, however it is written.
+    pub fn is_at(&self, url: &str) -> bool {
+        let plain = |url: &str| {
+            let url = url.trim().trim_end_matches('/');
+            url.strip_suffix("/v1").unwrap_or(url).to_owned()
+        };
+        plain(url) == plain(self.base_url)
+    }
+
     /// How to reach it, with the environment's key and address.
     pub fn endpoint(&self, env: &dyn Fn(&str) -> Option<String>) -> Endpoint {
         let own = env(self.base_url_variable).filter(|v| !v.trim().is_empty());
-        let eager_input = self.quirks.eager_input && own.is_none();
+        let eager_input =
+            self.quirks.eager_input && own.as_deref().is_none_or(|url| self.is_at(url));
         Endpoint {
             provider: self.id.to_owned(),
             wire: self.wire,
@@ -358,6 +368,10 @@ mod tests {
         assert!(eager(&|_| None));
         let own = |name: &str| (name == "ANTHROPIC_BASE_URL").then(|| "https://proxy".to_owned());
         assert!(!eager(&own));
+        let same = |name: &str| {
+            (name == "ANTHROPIC_BASE_URL").then(|| "https://api.anthropic.com/v1/".to_owned())
+        };
+        assert!(eager(&same));
         let others = PROVIDERS.iter().filter(|p| p.id != "anthropic");
         assert!(others.into_iter().all(|p| !p.quirks.eager_input));
     }

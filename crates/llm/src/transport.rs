@@ -144,7 +144,8 @@ impl Shared {
     /// Whether to go on without the form: the server takes the request but for it. Who asked
     /// validates the answer anyway.
     fn drops_form(&self, request: &Request, failure: &Failure) -> bool {
-        let words = ["response_format", "json_schema", "text.format", "output_config", "schema"];
+        let words =
+            ["response_format", "text.format", "output_config", "schema", "json mode", "mime type"];
         let message = failure.message.to_lowercase();
         request.output_schema.is_some()
             && matches!(failure.status, Some(400 | 422))

@@ -180,7 +180,7 @@ fn endpoint(
         if let Some(url) = given.filter(|url| !url.is_empty()) {
             url.clone_into(&mut endpoint.base_url);
             own_address = true;
-            endpoint.quirks.eager_input = false;
+            endpoint.quirks.eager_input &= row.is_some_and(|row| row.is_at(url));
         }
         match own.npm.as_deref() {
             Some("@ai-sdk/anthropic") => endpoint.wire = Wire::AnthropicMessages,

@@ -182,6 +182,24 @@ mod tests {
         assert!(matches!(ring.look_up("x").await, Err(KeyringError::Empty(_))));
     }
 
+    #[tokio::test]
+    async fn a_key_is_never_an_argument_and_may_hold_any_character() {
+        let (folder, mut ring) =
+            fake(r#"cd "$(dirname "$0")"; echo "$@" > arguments; cat > input"#);
+        ring.deadline = DEADLINE;
+        let key = "sk-\"quoted\" \\ and more";
+        for kind in [Kind::SecretService, Kind::MacOs] {
+            ring.kind = kind;
+            ring.store("anthropic", key).await.unwrap();
+            let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+            assert!(!read("arguments").contains("quoted"), "{kind:?}");
+            match kind {
+                Kind::SecretService => assert_eq!(read("input"), key),
+                Kind::MacOs => assert!(read("input").contains("-X 736b2d22"), "{}", read("input")),
+            }
+        }
+    }
+
     #[test]
     fn without_a_session_bus_there_is_no_keyring() {
         let (folder, _) = fake("exit 0");

@@ -77,8 +77,11 @@ pub(super) fn native(wire: Wire, model: &str, schema: &Value) -> Option<Value> {
         Wire::OpenaiChat | Wire::OpenaiResponses => &OPENAI,
         // Earlier models have no such thing, and other makers' models behind the wire neither.
         Wire::AnthropicMessages if super::anthropic_encode::version(model) >= (4, 5) => &ANTHROPIC,
-        // Earlier ones refuse it beside tools.
-        Wire::Gemini if !["gemini-1", "gemini-2"].iter().any(|old| model.starts_with(old)) => {
+        // Earlier ones refuse it beside tools, and the open models behind the wire have none.
+        Wire::Gemini
+            if model.starts_with("gemini-")
+                && !["gemini-1", "gemini-2"].iter().any(|old| model.starts_with(old)) =>
+        {
             &GEMINI
         }
         Wire::AnthropicMessages | Wire::Gemini => return None,
@@ -224,6 +227,7 @@ mod tests {
             (Wire::AnthropicMessages, "claude-opus-4-1-20250805"),
             (Wire::AnthropicMessages, "kimi-k2"),
             (Wire::Gemini, "gemini-2.5-pro"),
+            (Wire::Gemini, "gemma-3-27b-it"),
         ] {
             assert!(native(wire, model, &schema).is_none(), "{model}");
         }
