@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_session_counts_only_what_is_new_in_it_and_garbage_counts_for_nothing() {
+    fn copies_count_once_work_for_others_counts_and_garbage_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let (mut log, session) = store.create(Path::new("/x"), "test").unwrap();
@@ -166,14 +166,18 @@ mod tests {
         for entry in turn("two", 10) {
             copy.append(&entry).unwrap();
         }
+        let (mut child, _) = store.create_child(&session.header, "test").unwrap();
+        for entry in turn("three", 100) {
+            child.append(&entry).unwrap();
+        }
         let text = std::fs::read_to_string(log.path()).unwrap();
         std::fs::write(log.path(), format!("{text}not json\n{{\"time\":1,\"type\":\"re")).unwrap();
 
         let mut reader = SpendingReader::default();
-        let (mut prompts, mut output, mut cost) = (0, 0, 0.0);
-        for path in [log.path(), copy.path()] {
-            reader
-                .read(path, &mut |spent| match spent.what {
+        let (mut prompts, mut output, mut cost, mut own) = (0, 0, 0.0, 0);
+        for path in store.files() {
+            let is_own = reader
+                .read(&path, &mut |spent| match spent.what {
                     Spending::Prompt => prompts += 1,
                     Spending::Step { model, usage, cost: paid } => {
                         assert_eq!(model, Some(origin()));
@@ -183,8 +187,9 @@ mod tests {
                     Spending::Call => {}
                 })
                 .unwrap();
+            own += usize::from(is_own);
         }
-        assert_eq!((prompts, output), (2, 11));
-        assert!((cost - 1.0_f64).abs() < 1e-9);
+        assert_eq!((prompts, output, own), (3, 111, 2));
+        assert!((cost - 1.5_f64).abs() < 1e-9);
     }
 }
