@@ -36,6 +36,8 @@ pub enum Command {
     Show(Show),
     /// Shorten a session: notes take the place of its beginning for the model
     Compact(Compact),
+    /// Say what was spent, by day and by model
+    Stats(Stats),
     /// Keep, list and remove keys
     Auth(Auth),
     /// List the models with their limits and prices
@@ -187,6 +189,16 @@ pub struct Sessions {
     /// Only those whose title contains this
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// One JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Only the last days, today included
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub days: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -2,15 +2,15 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use toolwright::Workbench;
 use toolwright::llm::{PROVIDERS, Provider, provider};
+use toolwright::{Kept, Keyring, Workbench};
 
 use crate::args::{Auth, AuthAction, Shared};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
 use crate::terminal::{note, print};
 
-pub fn auth(shared: &Shared, options: &Auth) -> Result<Exit, Problem> {
+pub async fn auth(shared: &Shared, options: &Auth) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     let store = workbench.credentials();
     let failed = |e| Problem::failed(format!("cannot use {}: {e}", store.path().display()));
@@ -18,12 +18,26 @@ pub fn auth(shared: &Shared, options: &Auth) -> Result<Exit, Problem> {
         AuthAction::Login { provider } => {
             let row = known(provider)?;
             let key = read_key(row)?;
-            store.set(row.id, &key).map_err(failed)?;
-            note(&format!("The key for {} is kept in {}.", row.name, store.path().display()));
+            let keyring = Keyring::find(&variable);
+            let (kept, problem) =
+                store.keep(row.id, &key, keyring.as_ref()).await.map_err(failed)?;
+            if let Some(problem) = problem {
+                note(&format!("! {problem}; the key goes into a file."));
+            }
+            let place = match kept {
+                Kept::InFile(_) => store.path().display().to_string(),
+                Kept::InKeyring => "the system's keyring".to_owned(),
+            };
+            note(&format!("The key for {} is kept in {place}.", row.name));
         }
         AuthAction::Logout { provider } => {
-            if !store.remove(provider).map_err(failed)? {
-                return Err(Problem::usage(format!("there is no stored key for {provider:?}")));
+            match store.forget(provider).map_err(failed)? {
+                None => {
+                    let text = format!("there is no stored key for {provider:?}");
+                    return Err(Problem::usage(text));
+                }
+                Some(Kept::InFile(_)) => {}
+                Some(Kept::InKeyring) => forget_in_keyring(provider).await?,
             }
             note(&format!("The key for {provider} is removed."));
         }
@@ -35,11 +49,13 @@ pub fn auth(shared: &Shared, options: &Auth) -> Result<Exit, Problem> {
                     .key_variables
                     .iter()
                     .find(|v| std::env::var(v).is_ok_and(|v| !v.is_empty()));
-                match (variable, stored.contains_key(row.id)) {
-                    (Some(variable), _) => out.push_str(&format!("{:<16} {variable}\n", row.id)),
-                    (None, true) => out.push_str(&format!("{:<16} stored\n", row.id)),
-                    (None, false) => {}
-                }
+                let place = match (variable, stored.get(row.id)) {
+                    (Some(variable), _) => variable,
+                    (None, Some(Kept::InFile(_))) => "stored",
+                    (None, Some(Kept::InKeyring)) => "stored (keyring)",
+                    (None, None) => continue,
+                };
+                out.push_str(&format!("{:<16} {place}\n", row.id));
             }
             if out.is_empty() {
                 note(
@@ -50,6 +66,20 @@ pub fn auth(shared: &Shared, options: &Auth) -> Result<Exit, Problem> {
         }
     }
     Ok(Exit::Done)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+async fn forget_in_keyring(provider: &str) -> Result<(), Problem> {
+    let Some(keyring) = Keyring::find(&variable) else {
+        let text = "the key is no longer used, but the keyring that holds it is not there now";
+        return Err(Problem::failed(text));
+    };
+    keyring.remove(provider).await.map_err(|problem| {
+        Problem::failed(format!("the key is no longer used, but it is still kept: {problem}"))
+    })
 }
 
 fn known(id: &str) -> Result<&'static Provider, Problem> {

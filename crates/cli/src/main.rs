@@ -12,6 +12,7 @@ mod models;
 mod permission;
 mod run;
 mod sessions;
+mod stats;
 mod terminal;
 mod tools;
 
@@ -58,7 +59,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
-        Some(Command::Auth(options)) => auth::auth(&shared, &options),
+        Some(Command::Stats(options)) => stats::stats(&shared, &options),
+        Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options),

@@ -177,6 +177,10 @@ pub struct ProviderOptions {
     pub header_timeout: Option<u64>,
     /// Milliseconds between two events.
     pub chunk_timeout: Option<u64>,
+    /// A file with certificates to believe besides the system's own.
+    pub ca_file: Option<String>,
+    /// Whether the server can hold an answer to a JSON Schema beside tools.
+    pub structured_output: Option<bool>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

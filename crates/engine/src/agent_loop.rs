@@ -23,6 +23,7 @@ use toolwright_session::{Entry, LogError, QueueKind, TurnStatus};
 use toolwright_tool::{CallRequest, Decision, EarlyCalls, FinalAnswer, Hint, Pipeline, Question};
 
 use crate::answer::{Oddity, call_requests, reply_parts};
+use crate::answer_form;
 use crate::budget::Budget;
 use crate::doom::{Circle, DoomGuard};
 use crate::event::Event;
@@ -303,7 +304,7 @@ impl<'a> Turn<'a> {
     }
 
     fn wants_final_answer(&self) -> bool {
-        self.world.template.tools.iter().any(|tool| tool.name == FinalAnswer::NAME)
+        answer_form::is_wanted(self.world.template)
     }
 
     fn has_final_answer(&self) -> bool {
@@ -319,10 +320,7 @@ impl<'a> Turn<'a> {
             let text = "the model did not give its answer in the form that was asked for";
             return Err(Over::Failed(Failure::new(FailureKind::Protocol, text)));
         }
-        let text = format!(
-            "Give your answer by calling the {} tool, with arguments that fit its schema.",
-            FinalAnswer::NAME
-        );
+        let text = answer_form::reminder(self.world.template);
         self.world.record.add(Entry::Note { text })?;
         Ok(StepEnd::MoreToDo)
     }
@@ -366,7 +364,10 @@ impl<'a> Turn<'a> {
         };
         let Reply { blocks, usage, finish } = reply;
         let finish = finish.unwrap_or(Finish { reason: FinishReason::Unknown, raw: String::new() });
-        let parts = reply_parts(blocks, self.world.record.session());
+        let mut parts = reply_parts(blocks, self.world.record.session());
+        if self.wants_final_answer() && tool_choice == ToolChoice::Auto {
+            parts = answer_form::adopt(parts, self.world.record.session().step_count());
+        }
         let cost = self.world.price.map(|price| price.of(&usage));
         self.world.budget.purse.spend(cost.unwrap_or(0.0));
         let calls = call_requests(&parts, finish.reason == FinishReason::Length);

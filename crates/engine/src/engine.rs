@@ -32,6 +32,8 @@ pub struct EngineOptions {
     pub max_output_tokens: Option<u32>,
     pub sampling: Sampling,
     pub effort: Option<Effort>,
+    /// What the provider is to hold the answer to, in place of a final-answer tool.
+    pub output_schema: Option<Arc<serde_json::Value>>,
     pub price: Option<Price>,
     pub budget: Budget,
     pub clock: Arc<dyn Clock>,
@@ -48,6 +50,7 @@ impl EngineOptions {
             max_output_tokens: None,
             sampling: Sampling::default(),
             effort: None,
+            output_schema: None,
             price: None,
             budget: Budget::default(),
             clock: Arc::new(SystemClock),
@@ -110,6 +113,7 @@ impl Engine {
             max_output_tokens: options.max_output_tokens,
             sampling: options.sampling,
             effort: options.effort,
+            output_schema: options.output_schema,
         };
         let inbox = Arc::new(Inbox::behind(record.session().queued()));
         Ok(Self {

@@ -5,6 +5,7 @@
 
 mod agent_loop;
 mod answer;
+mod answer_form;
 mod budget;
 mod calls;
 mod context;

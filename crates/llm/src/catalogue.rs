@@ -22,6 +22,9 @@ pub struct ModelFacts {
     /// Takes images and documents.
     pub attachment: Option<bool>,
     pub temperature: Option<bool>,
+    /// Its provider can hold it to a schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_output: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

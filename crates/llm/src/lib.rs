@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod catalogue;
+mod client;
 mod demo;
 mod describe;
 mod event;
@@ -49,4 +50,8 @@ pub trait Model: Send + Sync {
     /// Who answers, as recorded with each reply.
     fn origin(&self) -> &Origin;
     fn stream(&self, request: Request) -> BoxStream<'static, Event>;
+    /// Whether its provider can hold an answer to this JSON Schema ([`Request::output_schema`]).
+    fn takes_form(&self, _schema: &serde_json::Value) -> bool {
+        false
+    }
 }

@@ -20,6 +20,16 @@ pub struct Request {
     pub sampling: Sampling,
     /// Nothing leaves it to the provider.
     pub effort: Option<Effort>,
+    /// A JSON Schema that the provider is to hold the answer to. Sent where [`crate::Model::takes_form`]
+    /// says so; whoever asks validates the answer all the same.
+    pub output_schema: Option<Arc<serde_json::Value>>,
+}
+
+impl Request {
+    /// The schema to send. A closing word without tools is for people.
+    pub(crate) fn form(&self) -> Option<&serde_json::Value> {
+        self.output_schema.as_deref().filter(|_| self.tool_choice == ToolChoice::Auto)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

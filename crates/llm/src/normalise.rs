@@ -87,6 +87,7 @@ mod tests {
             max_output_tokens: None,
             sampling: Sampling { temperature: Some(0.5), ..Sampling::default() },
             effort: Some(Effort::High),
+            output_schema: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use crate::client::client_builder;
 use crate::{Failure, FailureKind, PROVIDERS, Provider};
 
 /// All probes together take no longer than this: it stands between a newcomer and the first answer.
@@ -42,8 +43,8 @@ pub async fn fetch_catalogue(url: &str) -> Result<String, Failure> {
             format!("cannot fetch the list of models from {url}: {why}"),
         )
     };
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let client = reqwest::Client::builder()
+    let client = client_builder(url, None)
+        .map_err(failed)?
         .timeout(Duration::from_secs(30))
         .build()
         .map_err(|e| failed(e.to_string()))?;

@@ -38,6 +38,11 @@ pub struct Quirks {
     pub no_reasoning: bool,
     /// Models behind it write their thinking into the text, in `<think>` marks.
     pub inline_think: bool,
+    /// Streams a tool's arguments as they are written where it is asked to. Other servers of the
+    /// wire refuse the word, so it holds for the provider's own address only.
+    pub eager_input: bool,
+    /// Holds an answer to a JSON Schema by itself, beside tools.
+    pub native_form: bool,
 }
 
 const NO_QUIRKS: Quirks = Quirks {
@@ -48,6 +53,8 @@ const NO_QUIRKS: Quirks = Quirks {
     mistral_order: false,
     no_reasoning: false,
     inline_think: false,
+    eager_input: false,
+    native_form: false,
 };
 
 /// Rows of the common kind whose models think between their calls.
@@ -85,6 +92,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::AnthropicMessages,
         default_model: Some("claude-sonnet-5"),
+        quirks: Quirks { eager_input: true, native_form: true, ..NO_QUIRKS },
         ..cloud(
             "anthropic",
             "Anthropic",
@@ -96,7 +104,12 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::OpenaiResponses,
         default_model: Some("gpt-5.5"),
-        quirks: Quirks { max_completion_tokens: true, chat_fallback: true, ..NO_QUIRKS },
+        quirks: Quirks {
+            max_completion_tokens: true,
+            chat_fallback: true,
+            native_form: true,
+            ..NO_QUIRKS
+        },
         ..cloud(
             "openai",
             "OpenAI",
@@ -106,7 +119,7 @@ pub const PROVIDERS: &[Provider] = &[
         )
     },
     Provider {
-        quirks: Quirks { max_completion_tokens: true, ..NO_QUIRKS },
+        quirks: Quirks { max_completion_tokens: true, native_form: true, ..NO_QUIRKS },
         ..cloud(
             "openai-chat",
             "OpenAI (Chat Completions)",
@@ -121,6 +134,7 @@ pub const PROVIDERS: &[Provider] = &[
             max_completion_tokens: true,
             chat_fallback: true,
             api_key_header: true,
+            native_form: true,
             ..NO_QUIRKS
         },
         ..cloud(
@@ -134,6 +148,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         wire: Wire::Gemini,
         default_model: Some("gemini-3.5-flash"),
+        quirks: Quirks { native_form: true, ..NO_QUIRKS },
         ..cloud(
             "google",
             "Google",
@@ -280,16 +295,28 @@ impl Provider {
             .find_map(|name| env(name).filter(|v| !v.trim().is_empty()).map(|v| (*name, v)))
     }
 
+    /// Whether an address is the provider's own, however it is written.
+    pub fn is_at(&self, url: &str) -> bool {
+        let plain = |url: &str| {
+            let url = url.trim().trim_end_matches('/');
+            url.strip_suffix("/v1").unwrap_or(url).to_owned()
+        };
+        plain(url) == plain(self.base_url)
+    }
+
     /// How to reach it, with the environment's key and address.
     pub fn endpoint(&self, env: &dyn Fn(&str) -> Option<String>) -> Endpoint {
         let own = env(self.base_url_variable).filter(|v| !v.trim().is_empty());
+        let eager_input =
+            self.quirks.eager_input && own.as_deref().is_none_or(|url| self.is_at(url));
         Endpoint {
             provider: self.id.to_owned(),
             wire: self.wire,
             base_url: own.unwrap_or_else(|| self.base_url.to_owned()),
             key: self.key_from(env).map(|(_, key)| key.trim().to_owned()),
             headers: Vec::new(),
-            quirks: self.quirks,
+            ca_file: None,
+            quirks: Quirks { eager_input, ..self.quirks },
         }
     }
 }
@@ -302,6 +329,8 @@ pub struct Endpoint {
     pub base_url: String,
     pub key: Option<String>,
     pub headers: Vec<(String, String)>,
+    /// Authorities to believe besides the system's own.
+    pub ca_file: Option<std::path::PathBuf>,
     pub quirks: Quirks,
 }
 
@@ -324,5 +353,26 @@ impl std::fmt::Debug for Endpoint {
             .field("wire", &self.wire)
             .field("key", &self.key.as_ref().map(|_| "***"))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eager_arguments_are_asked_of_anthropic_itself_only() {
+        let eager = |env: &dyn Fn(&str) -> Option<String>| {
+            provider("anthropic").unwrap().endpoint(env).quirks.eager_input
+        };
+        assert!(eager(&|_| None));
+        let own = |name: &str| (name == "ANTHROPIC_BASE_URL").then(|| "https://proxy".to_owned());
+        assert!(!eager(&own));
+        let same = |name: &str| {
+            (name == "ANTHROPIC_BASE_URL").then(|| "https://api.anthropic.com/v1/".to_owned())
+        };
+        assert!(eager(&same));
+        let others = PROVIDERS.iter().filter(|p| p.id != "anthropic");
+        assert!(others.into_iter().all(|p| !p.quirks.eager_input));
     }
 }

@@ -12,6 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
+use crate::client::client_builder;
 use crate::normalise::normalise;
 use crate::think::ThinkSplitter;
 use crate::trace::{self, Trace};
@@ -75,6 +76,8 @@ struct Shared {
     facts: ModelFacts,
     /// What had to be changed for this model was told.
     told_changes: AtomicBool,
+    /// The server refused to hold an answer to a form; found out once.
+    refused_form: AtomicBool,
 }
 
 impl HttpModel {
@@ -92,6 +95,7 @@ impl HttpModel {
             trace: None,
             facts: ModelFacts::default(),
             told_changes: AtomicBool::new(false),
+            refused_form: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -136,6 +140,17 @@ impl Shared {
             // A model that is not there is not there on the other route either.
             && !failure.message.to_lowercase().contains("model")
     }
+
+    /// Whether to go on without the form: the server takes the request but for it. Who asked
+    /// validates the answer anyway.
+    fn drops_form(&self, request: &Request, failure: &Failure) -> bool {
+        let words =
+            ["response_format", "text.format", "output_config", "schema", "json mode", "mime type"];
+        let message = failure.message.to_lowercase();
+        request.output_schema.is_some()
+            && matches!(failure.status, Some(400 | 422))
+            && words.iter().any(|word| message.contains(word))
+    }
 }
 
 impl Model for HttpModel {
@@ -143,9 +158,19 @@ impl Model for HttpModel {
         &self.shared.origin
     }
 
+    fn takes_form(&self, schema: &serde_json::Value) -> bool {
+        let Shared { endpoint, facts, origin, .. } = self.shared.as_ref();
+        endpoint.quirks.native_form
+            && facts.structured_output != Some(false)
+            && endpoint.wire.takes_form(&origin.model, schema)
+    }
+
     fn stream(&self, request: Request) -> BoxStream<'static, Event> {
         let shared = Arc::clone(&self.shared);
-        let (request, changes) = normalise(request, &shared.facts);
+        let (mut request, changes) = normalise(request, &shared.facts);
+        if shared.refused_form.load(Ordering::Relaxed) {
+            request.output_schema = None;
+        }
         let mut queue = VecDeque::new();
         if !changes.is_empty() && !shared.told_changes.swap(true, Ordering::Relaxed) {
             queue.extend(changes.into_iter().map(Event::Notice));
@@ -302,6 +327,18 @@ impl Exchange {
             self.phase = Phase::Send;
             return;
         }
+        if self.shared.drops_form(&self.request, &failure) {
+            self.shared.refused_form.store(true, Ordering::Relaxed);
+            self.request.output_schema = None;
+            self.body = encode(&self.shared, &self.request);
+            let text = format!(
+                "the provider does not take the schema ({}); the answer is checked here",
+                failure.message
+            );
+            self.queue.push_back(Event::Notice(text));
+            self.phase = Phase::Send;
+            return;
+        }
         let retry = self.shared.retry;
         let pause = failure.retry_after.unwrap_or_else(|| backoff(retry.base, self.attempt));
         // A machine that is cut off (no name found, no route) may come back: that is waited out
@@ -326,19 +363,16 @@ fn encode(shared: &Shared, request: &Request) -> Bytes {
 }
 
 fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
-    // Fails only when a provider is installed already, which serves as well.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")))
+    let Endpoint { base_url, ca_file, .. } = &shared.endpoint;
+    let cannot = |why: String| format!("cannot prepare the connection: {why}");
+    client_builder(base_url, ca_file.as_deref())
+        .map_err(cannot)?
         .connect_timeout(shared.deadlines.connect)
         // A redirected POST would lose its body or send the key elsewhere.
         .redirect(reqwest::redirect::Policy::none())
-        .tcp_nodelay(true);
-    if shared.endpoint.base_url.starts_with("http://") {
-        // No certificate is checked on this address: do not read the system's store for it.
-        builder = builder.tls_certs_only(std::iter::empty());
-    }
-    builder.build().map_err(|e| format!("cannot prepare the connection: {}", root_cause(&e)))
+        .tcp_nodelay(true)
+        .build()
+        .map_err(|e| cannot(root_cause(&e)))
 }
 
 fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {

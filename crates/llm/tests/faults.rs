@@ -44,6 +44,7 @@ fn request() -> Request {
         max_output_tokens: None,
         sampling: Sampling::default(),
         effort: None,
+        output_schema: None,
     }
 }
 

@@ -82,6 +82,7 @@ async fn over_http(server: &ModelServer, wire: Wire) -> (String, String, bool) {
         base_url: server.url(),
         key: None,
         headers: Vec::new(),
+        ca_file: None,
         quirks: Quirks::default(),
     };
     let retry = Retry { retries: 0, ..Retry::default() };
@@ -94,6 +95,7 @@ async fn over_http(server: &ModelServer, wire: Wire) -> (String, String, bool) {
         max_output_tokens: None,
         sampling: Sampling::default(),
         effort: None,
+        output_schema: None,
     };
     let mut builder = ReplyBuilder::default();
     let mut failed = false;

@@ -12,6 +12,7 @@ mod log;
 #[cfg(test)]
 mod log_tests;
 mod retention;
+mod spending;
 mod step;
 mod store;
 
@@ -19,5 +20,6 @@ pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched,
 pub use fold::{Compaction, Item, Prompt, Session};
 pub use log::{Log, LogError, Notice};
 pub use retention::Retention;
+pub use spending::{Spending, SpendingReader, Spent};
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};

@@ -146,6 +146,15 @@ impl Store {
         }
     }
 
+    /// The files of all sessions, those of agents that worked for others too, in the order in which
+    /// the sessions began.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = self.all_files().chain(self.all_children()).collect();
+        // Ids begin with the time.
+        files.sort_by(|a, b| id_of(a).cmp(id_of(b)));
+        files
+    }
+
     fn all_files(&self) -> impl Iterator<Item = PathBuf> {
         let projects = fs::read_dir(&self.root).into_iter().flatten().flatten();
         projects.flat_map(|project| session_files(&project.path()).collect::<Vec<_>>())

@@ -1,6 +1,7 @@
 //! Which model answers: what was asked for, else what the configuration says, else what there is a
 //! key for, else a server on this machine, else the demo.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,11 @@ use toolwright_llm::{
     Deadlines, DemoModel, Endpoint, HttpModel, LocalServer, Model, PROVIDERS, Price, Quirks, Retry,
     Trace, find_local_servers, models_of, provider,
 };
+
+use crate::keyring::{self, Keyring, KeyringError};
+
+/// Variables by name.
+pub type Environment<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// A model, and why it is this one.
 #[derive(Clone)]
@@ -22,6 +28,8 @@ pub struct Chosen {
     pub price: Option<Price>,
     /// Where requests go; nothing for the demo.
     pub base_url: Option<String>,
+    /// A key that came out of the keyring, by its provider: no output may show it.
+    pub(crate) unlocked: Option<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,22 +58,26 @@ pub enum ModelError {
         "the provider \"{0}\" has no address: set provider.{0}.options.baseURL in the configuration"
     )]
     NoAddress(String),
+    #[error(
+        "the key for {id} is kept in the system's keyring, but {source}; set {variables}, or: tw auth login {id}"
+    )]
+    Keyring { id: String, variables: String, source: KeyringError },
 }
 
 /// Chooses. Looks at the network (loopback only) just when nothing else gives a model.
 pub async fn choose_model(
     asked: Option<&str>,
     settings: &Settings,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: Environment<'_>,
     refreshed: Option<&str>,
     trace: Option<Trace>,
 ) -> Result<Chosen, ModelError> {
-    let named = |spec: &str, why| named(spec, settings, env, refreshed, trace, why);
+    let named = async |spec: &str, why| named(spec, settings, env, refreshed, trace, why).await;
     if let Some(spec) = asked {
-        return named(spec, Selection::Asked);
+        return named(spec, Selection::Asked).await;
     }
     if let Some(spec) = settings.model.as_deref().filter(|spec| !spec.is_empty()) {
-        return named(spec, Selection::Configured);
+        return named(spec, Selection::Configured).await;
     }
     for row in PROVIDERS {
         let Some(model) = row.default_model else { continue };
@@ -75,7 +87,7 @@ pub async fn choose_model(
             (None, Some(key)) if !key.is_empty() => Selection::Configured,
             _ => continue,
         };
-        return named(&format!("{}/{model}", row.id), why);
+        return named(&format!("{}/{model}", row.id), why).await;
     }
     let local = if env("TOOLWRIGHT_LOCAL_SERVERS").as_deref() == Some("off") {
         Vec::new()
@@ -85,7 +97,7 @@ pub async fn choose_model(
     if let Some(LocalServer { provider, models, .. }) = local.into_iter().next() {
         let why = Selection::LocalServer(provider.name.to_owned());
         let model = models.into_iter().next().unwrap_or_default();
-        return named(&format!("{}/{model}", provider.id), why);
+        return named(&format!("{}/{model}", provider.id), why).await;
     }
     Ok(demo(Selection::Demo))
 }
@@ -98,13 +110,14 @@ fn demo(why: Selection) -> Chosen {
         window: None,
         price: None,
         base_url: None,
+        unlocked: None,
     }
 }
 
-pub(crate) fn named(
+pub(crate) async fn named(
     spec: &str,
     settings: &Settings,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: Environment<'_>,
     refreshed: Option<&str>,
     trace: Option<Trace>,
     why: Selection,
@@ -117,7 +130,8 @@ pub(crate) fn named(
         return Err(ModelError::NoProvider(spec.to_owned()));
     };
     let own = settings.provider.get(id);
-    let endpoint = endpoint(id, own, env)?;
+    let mut endpoint = endpoint(id, own, env)?;
+    let unlocked = unlock(&mut endpoint, env).await?;
     let about = own.and_then(|o| o.models.get(model));
     let sent = about.and_then(|m| m.id.as_deref()).unwrap_or(model);
     let facts = models_of(id, refreshed).remove(sent).unwrap_or_default();
@@ -134,7 +148,7 @@ pub(crate) fn named(
     let model = Arc::new(
         HttpModel::new(endpoint, sent, deadlines, retry).with_facts(facts).with_trace(trace),
     );
-    Ok(Chosen { model, why, max_output_tokens, window, price, base_url })
+    Ok(Chosen { model, why, max_output_tokens, window, price, base_url, unlocked })
 }
 
 /// Tokens of an answer that are enough for any file worth writing at once.
@@ -143,7 +157,7 @@ const USUAL_OUTPUT_TOKENS: u32 = 32_000;
 fn endpoint(
     id: &str,
     own: Option<&ProviderSettings>,
-    env: &dyn Fn(&str) -> Option<String>,
+    env: Environment<'_>,
 ) -> Result<Endpoint, ModelError> {
     let row = provider(id);
     let mut endpoint = match (row, own) {
@@ -154,6 +168,7 @@ fn endpoint(
             base_url: String::new(),
             key: None,
             headers: Vec::new(),
+            ca_file: None,
             quirks: Quirks::default(),
         },
         (None, None) => return Err(unknown_provider(id)),
@@ -165,6 +180,7 @@ fn endpoint(
         if let Some(url) = given.filter(|url| !url.is_empty()) {
             url.clone_into(&mut endpoint.base_url);
             own_address = true;
+            endpoint.quirks.eager_input &= row.is_some_and(|row| row.is_at(url));
         }
         match own.npm.as_deref() {
             Some("@ai-sdk/anthropic") => endpoint.wire = Wire::AnthropicMessages,
@@ -177,6 +193,9 @@ fn endpoint(
         let from_env = || own.env.iter().find_map(|name| env(name));
         endpoint.key = configured.or_else(from_env).or(endpoint.key);
         endpoint.headers = own.options.headers.clone().into_iter().collect();
+        endpoint.ca_file = own.options.ca_file.as_deref().map(|path| from_home(path, env));
+        let said = own.options.structured_output;
+        endpoint.quirks.native_form = said.unwrap_or(endpoint.quirks.native_form);
     }
     if endpoint.base_url.is_empty() {
         return Err(ModelError::NoAddress(id.to_owned()));
@@ -190,6 +209,36 @@ fn endpoint(
         return Err(ModelError::NoKey { id, name, variables });
     }
     Ok(endpoint)
+}
+
+fn from_home(path: &str, env: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    match (path.strip_prefix("~/"), env("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// Fetches a key that the keyring holds: only here, when it is known that it is needed.
+async fn unlock(
+    endpoint: &mut Endpoint,
+    env: Environment<'_>,
+) -> Result<Option<(String, String)>, ModelError> {
+    let Some(id) = endpoint.key.as_deref().and_then(keyring::behind_placeholder) else {
+        return Ok(None);
+    };
+    let id = id.to_owned();
+    let answer = match Keyring::find(env) {
+        Some(keyring) => keyring.look_up(&id).await,
+        None => Err(KeyringError::Unusable("there is none in this session".to_owned())),
+    };
+    let failed = |source| ModelError::Keyring {
+        id: id.clone(),
+        variables: provider(&id).map_or(String::new(), |row| row.key_variables.join(" or ")),
+        source,
+    };
+    let key = answer.map_err(failed)?;
+    endpoint.key = Some(key.clone());
+    Ok(Some((id, key)))
 }
 
 fn patience(own: Option<&ProviderSettings>) -> (Deadlines, Retry) {

@@ -11,13 +11,15 @@ mod auth;
 mod choose;
 mod hooks;
 mod housekeeping;
+mod keyring;
 mod secrets;
 mod station;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
-pub use auth::Credentials;
-pub use choose::{Chosen, ModelError, Selection, choose_model};
+pub use auth::{Credentials, Kept};
+pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
+pub use keyring::{Keyring, KeyringError};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

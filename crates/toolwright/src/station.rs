@@ -12,7 +12,7 @@ use toolwright_engine::{
 };
 use toolwright_llm::{Effort, Sampling};
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
-use toolwright_tool::{Audience, Registry, Source};
+use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
 
 use crate::choose::{Chosen, Selection, named};
 use crate::workbench::Workbench;
@@ -34,6 +34,8 @@ pub(crate) struct Station {
     pub(crate) session: Session,
     pub(crate) budget: Budget,
     pub(crate) effort: Option<Effort>,
+    /// What the provider is to hold the answer to.
+    pub(crate) output_schema: Option<Arc<serde_json::Value>>,
     /// How many agents stand above this one.
     pub(crate) depth: u32,
     pub(crate) auto: bool,
@@ -61,7 +63,7 @@ impl Station {
         let usual = RoomOptions::default();
         let options = EngineOptions {
             agent: agent.name.clone(),
-            tools: choose_tools(&chosen, gate),
+            tools: choose_tools(&chosen, gate, self.output_schema.is_some()),
             max_output_tokens: chosen.max_output_tokens,
             sampling: Sampling {
                 temperature: agent.temperature,
@@ -70,6 +72,7 @@ impl Station {
                 stop: agent.stop.clone(),
             },
             effort: self.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
+            output_schema: self.output_schema,
             price: chosen.price.clone(),
             budget,
             hooks,
@@ -94,13 +97,15 @@ impl Station {
     }
 }
 
-/// What the model is shown: nothing that can never run, and no more than fits.
-fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>) -> ChooseTools {
+/// What the model is shown: nothing that can never run, and no more than fits. Where its provider holds
+/// the answer to a form, no tool for that is shown beside it.
+fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>, native_form: bool) -> ChooseTools {
     let model = chosen.model.origin().model.clone();
     let share = chosen.window.map(|w| u64::from(w) / TOOLS_SHARE);
     let budget_tokens = share.and_then(|tokens| usize::try_from(tokens).ok());
     Arc::new(move |registry| {
-        let denied = |key: &str| gate.always_denies(key);
+        let hidden = |key: &str| native_form && key == FinalAnswer::NAME;
+        let denied = |key: &str| gate.always_denies(key) || hidden(key);
         registry.offer(&Audience { model: &model, denied: &denied, budget_tokens }).definitions
     })
 }
@@ -111,6 +116,7 @@ fn named_effort(word: &str) -> Option<Effort> {
 }
 
 /// An agent as the one for whom others work.
+#[derive(Clone)]
 struct Employer {
     bench: Workbench,
     header: Header,
@@ -123,7 +129,7 @@ struct Employer {
 }
 
 impl Employer {
-    fn station(&self, order: &Order) -> Result<Station, String> {
+    async fn station(&self, order: &Order) -> Result<Station, String> {
         let bench = &self.bench;
         let agent = bench.workers().into_iter().find(|agent| agent.name == order.agent);
         let agent = agent.ok_or_else(|| format!("There is no agent {}.", order.agent))?;
@@ -134,6 +140,7 @@ impl Employer {
                 let refreshed = bench.refreshed_models();
                 let settings = &bench.config.settings;
                 named(spec, settings, &env, refreshed.as_deref(), None, Selection::Configured)
+                    .await
                     .map_err(|e| format!("The agent {} cannot work: {e}.", agent.name))?
             }
         };
@@ -158,6 +165,7 @@ impl Employer {
                 purse: Arc::clone(&self.purse),
             },
             effort: None,
+            output_schema: None,
             depth: self.depth + 1,
             auto: self.auto,
             agent,
@@ -191,10 +199,11 @@ impl Crew for Employer {
     }
 
     fn hire(&self, order: Order) -> BoxFuture<'static, Result<Engine, String>> {
-        let station = self.station(&order);
-        let bench = self.bench.clone();
+        let employer = self.clone();
         async move {
-            station?.engine(&bench).await.map_err(|e| format!("Cannot begin the work: {e}."))
+            let station = employer.station(&order).await?;
+            let engine = station.engine(&employer.bench).await;
+            engine.map_err(|e| format!("Cannot begin the work: {e}."))
         }
         .boxed()
     }

@@ -12,14 +12,15 @@ use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
-    FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
+    AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
 use toolwright_tools::BashOptions;
 
-use crate::auth::Credentials;
+use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
+use crate::keyring;
 use crate::secrets;
 use crate::station::Station;
 
@@ -47,6 +48,8 @@ pub struct Workbench {
     pub config: Config,
     env: fn(&str) -> Option<String>,
     secrets: Arc<OnceLock<Secrets>>,
+    /// The key that the keyring gave for the model in use, by its provider.
+    unlocked: Arc<OnceLock<(String, String)>>,
 }
 
 /// Which session a turn belongs to.
@@ -117,8 +120,8 @@ impl Workbench {
         let paths = Paths::from_env(&env);
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
-        let secrets = Arc::default();
-        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets })
+        let (secrets, unlocked) = (Arc::default(), Arc::default());
+        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets, unlocked })
     }
 
     pub fn store(&self) -> Store {
@@ -155,15 +158,25 @@ impl Workbench {
         let asked = asked.or(agent.model.as_deref());
         let refreshed = self.refreshed_models();
         let env = |name: &str| self.variable(name);
-        choose_model(asked, &self.config.settings, &env, refreshed.as_deref(), trace).await
+        let settings = &self.config.settings;
+        let chosen = choose_model(asked, settings, &env, refreshed.as_deref(), trace).await?;
+        if let Some(unlocked) = chosen.unlocked.clone() {
+            // One that is there already is that of the model in use.
+            self.unlocked.set(unlocked).ok();
+        }
+        Ok(chosen)
     }
 
-    /// The environment, with the stored keys where it has none.
+    /// The environment, with the stored keys where it has none. For a key in the keyring something
+    /// stands in that says so: looking takes time, and may ask the user to unlock it.
     pub fn variable(&self, name: &str) -> Option<String> {
         let set = (self.env)(name).filter(|value| !value.trim().is_empty());
         set.or_else(|| {
             let row = PROVIDERS.iter().find(|p| p.key_variables.first() == Some(&name))?;
-            self.credentials().get(row.id)
+            match self.credentials().get(row.id)? {
+                Kept::InFile(key) => Some(key),
+                Kept::InKeyring => Some(keyring::placeholder(row.id)),
+            }
         })
     }
 
@@ -208,6 +221,11 @@ impl Workbench {
         self.secrets.get_or_init(|| {
             // A store that cannot be read gives no keys, to us no more than to anybody.
             let stored = self.credentials().all().unwrap_or_default();
+            let in_file = stored.into_iter().filter_map(|(id, kept)| match kept {
+                Kept::InFile(key) => Some((id, key)),
+                Kept::InKeyring => None,
+            });
+            let stored = in_file.chain(self.unlocked.get().cloned()).collect();
             secrets::collect(&self.config.settings, &self.env, stored)
         })
     }
@@ -261,7 +279,11 @@ impl Workbench {
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let registry = self.registry();
+        // Where the provider holds the answer to the form, the tool only takes what was said.
+        let mut output_schema = None;
         if let Some(form) = options.answer_form {
+            let schema = form.schema();
+            output_schema = chosen.model.takes_form(&schema).then(|| Arc::new(schema));
             registry.register_from(Source::BuiltIn, Arc::new(form));
         }
         let steps = options.steps.or(agent.steps).or(self.config.settings.steps);
@@ -281,6 +303,7 @@ impl Workbench {
             session,
             budget,
             effort: options.effort,
+            output_schema,
             depth: 0,
             auto: options.auto,
         };

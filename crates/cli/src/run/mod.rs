@@ -111,7 +111,9 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         ));
     }
     let mut face: Box<dyn Face> = match options.format {
-        Format::Text => Box::new(text::TextFace::new(style, options.thinking)),
+        Format::Text => {
+            Box::new(text::TextFace::new(style, options.thinking, options.output_schema.is_some()))
+        }
         Format::Json => Box::new(json::JsonFace::new(desk.engine.session(), options.thinking)),
     };
     for notice in &desk.notices {

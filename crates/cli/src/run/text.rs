@@ -17,6 +17,8 @@ const SPINNER: &[&str] = &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧
 pub struct TextFace {
     style: Style,
     thinking: bool,
+    /// An answer in a form follows at the end; what is said before it is no part of it.
+    form: bool,
     /// Standard error is a terminal that can be redrawn.
     live: bool,
     spinner: Option<Spinner>,
@@ -32,12 +34,13 @@ struct Spinner {
 }
 
 impl TextFace {
-    pub fn new(style: Style, thinking: bool) -> Self {
+    pub fn new(style: Style, thinking: bool, form: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let live = io::stderr().is_terminal() && !dumb;
         Self {
             style,
             thinking,
+            form,
             live,
             spinner: None,
             frame: 0,
@@ -188,7 +191,9 @@ impl Face for TextFace {
 
     fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
+            Event::Text { .. } if self.form => Ok(()),
             Event::Text { delta } => self.say(delta),
+            Event::TextDone { text } if self.form => self.line(&harmless(text)),
             Event::ReasoningDone { text } if self.thinking => {
                 let text = self.style.dim(&harmless(text));
                 self.line(&text)

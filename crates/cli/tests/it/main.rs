@@ -8,15 +8,18 @@ mod demo;
 mod guards;
 mod hooks;
 mod images;
+mod keyring;
 mod loop_basics;
 mod masking;
 mod models;
+mod network;
 mod permission;
 mod processes;
 mod queues;
 mod retention;
 mod room;
 mod sessions;
+mod stats;
 mod subagents;
 mod tools_command;
 

@@ -149,6 +149,49 @@ fn an_answer_in_a_form_is_validated_and_its_mistakes_go_back_to_the_model() {
 }
 
 #[test]
+fn a_provider_that_holds_answers_to_a_form_is_given_the_schema_and_its_text_is_the_answer() {
+    for wire in [Wire::Responses, Wire::Chat] {
+        let server = ModelServer::start([
+            Answer::text(r#"{"name": "x", "count": 0}"#),
+            Answer::text(r#"{"name": "x", "count": 2}"#),
+        ]);
+        let folder = folder().file("form.json", FORM).with_model(&server, wire);
+        let run =
+            folder.tw(&["run", "--output-schema", "form.json", "-m", wire.model(), "go"]).expect(0);
+        assert_eq!(run.stdout, "{\"name\":\"x\",\"count\":2}\n", "{wire:?}");
+        let last = server.last_request();
+        let place = match wire {
+            Wire::Responses => "/text/format/schema/properties/count/minimum",
+            _ => "/response_format/json_schema/schema/properties/count/minimum",
+        };
+        assert_eq!(last.body.pointer(place), Some(&json!(1)), "{}", last.body);
+        assert!(!last.body["tools"].to_string().contains("final_answer"), "no tool beside it");
+        let sent = String::from_utf8_lossy(&last.raw);
+        assert!(sent.contains("0 is less than the minimum"), "the error goes back: {sent}");
+        crate::assert_history_is_valid(&last);
+    }
+}
+
+#[test]
+fn a_server_that_refuses_the_schema_is_asked_without_it_and_the_answer_is_checked_here() {
+    let refusal = r#"{"error":{"message":"'response_format.type' json_schema is not supported"}}"#;
+    let server = ModelServer::start([
+        Answer::status(400, refusal),
+        Answer::text("It is called x."),
+        Answer::text("```json\n{\"name\": \"x\", \"count\": 2}\n```"),
+    ]);
+    let folder = folder().file("form.json", FORM).with_model(&server, Wire::Chat);
+    let run = folder
+        .tw(&["run", "--output-schema", "form.json", "-m", Wire::Chat.model(), "go"])
+        .expect(0);
+    assert_eq!(run.stdout, "{\"name\":\"x\",\"count\":2}\n");
+    assert!(run.stderr.contains("does not take the schema"), "{}", run.stderr);
+    let last = server.last_request();
+    assert!(last.body.get("response_format").is_none());
+    assert!(String::from_utf8_lossy(&last.raw).contains("in the form of this JSON Schema"));
+}
+
+#[test]
 fn a_model_that_never_uses_the_form_fails_and_a_bad_schema_is_refused() {
     let server = ModelServer::start((0..3).map(|_| Answer::text("words")));
     let folder = folder()

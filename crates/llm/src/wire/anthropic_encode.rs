@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::call_id;
+use super::{Wire, call_id};
+use crate::provider::Quirks;
 use crate::{
     Block, CallResult, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn,
 };
@@ -39,11 +40,24 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a serde_json::Value,
+    /// Long arguments come as they are written instead of at their end. They are then not checked
+    /// at the provider's; all arguments are checked here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    eager_input_streaming: bool,
 }
 
 #[derive(Serialize)]
 struct OutputConfig {
-    effort: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+}
+
+#[derive(Serialize)]
+struct Format {
+    r#type: &'static str,
+    schema: serde_json::Value,
 }
 
 #[derive(Serialize)]
@@ -121,7 +135,7 @@ struct CacheControl {
 /// instructions), one on the newest message: the next request finds its whole history cached.
 const CACHE_HERE: Option<CacheControl> = Some(CacheControl { r#type: "ephemeral" });
 
-pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
+pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
     let model = target.model.as_str();
     let mut messages = Vec::with_capacity(request.turns.len() * 2);
     for turn in &request.turns {
@@ -152,15 +166,19 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         Some(_) if adaptive => Some(Thinking { r#type: "adaptive", budget_tokens: None }),
         Some(effort) => Some(thinking(effort, max_tokens)),
     };
-    let output_config = request.effort.filter(|_| adaptive && thinking.is_some()).map(|effort| {
-        let effort = match effort {
+    let effort =
+        request.effort.filter(|_| adaptive && thinking.is_some()).map(|effort| match effort {
             Effort::Off | Effort::Minimal | Effort::Low => "low",
             Effort::Medium => "medium",
             Effort::High => "high",
             Effort::Max => "max",
-        };
-        OutputConfig { effort }
-    });
+        });
+    let form = request.form();
+    let format = form
+        .and_then(|schema| super::form::native(Wire::AnthropicMessages, model, schema))
+        .map(|schema| Format { r#type: "json_schema", schema });
+    let output_config =
+        (effort.is_some() || format.is_some()).then_some(OutputConfig { effort, format });
     let body = Body {
         model,
         max_tokens,
@@ -172,7 +190,7 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
         thinking,
         output_config,
         system,
-        tools: request.tools.iter().map(tool).collect(),
+        tools: request.tools.iter().map(|t| tool(t, quirks)).collect(),
         tool_choice: forbid.then_some(Choice { r#type: "none" }),
         messages,
     };
@@ -192,11 +210,15 @@ fn continues_foreign_calls(target: &Origin, request: &Request) -> bool {
 
 /// Models of the house from 4.6 on decide themselves how long to think, and refuse a budget.
 fn thinks_adaptively(model: &str) -> bool {
-    let Some(rest) = model.strip_prefix("claude-") else { return false };
+    version(model) >= (4, 6)
+}
+
+/// Of a model of the house; nothing is older than any.
+pub(super) fn version(model: &str) -> (u32, u32) {
+    let Some(rest) = model.strip_prefix("claude-") else { return (0, 0) };
     let mut numbers =
         rest.split(['-', '.']).filter_map(|part| part.parse::<u32>().ok()).filter(|n| *n < 100);
-    let (major, minor) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    (major, minor) >= (4, 6)
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Thinking counts against the answer's limit, so at most three quarters of it are for thinking.
@@ -226,11 +248,12 @@ fn push<'a>(messages: &mut Vec<Message<'a>>, role: &'static str, content: Vec<Pa
     }
 }
 
-fn tool(definition: &ToolDefinition) -> Tool<'_> {
+fn tool(definition: &ToolDefinition, quirks: Quirks) -> Tool<'_> {
     Tool {
         name: &definition.name,
         description: &definition.description,
         input_schema: &definition.parameters,
+        eager_input_streaming: quirks.eager_input,
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::chat_frames::{CallDelta, Choice, Chunk, Delta, FunctionDelta, Text, mend, read_usage};
+use super::chat_plain::PlainChunk;
 use super::{Codec, Str, broke_off, unreadable};
 use crate::event::{push_arguments, push_reasoning, push_text};
 use crate::{Event, Failure, Finish, FinishReason, SseEvent};
@@ -45,17 +46,17 @@ impl Codec for ChatCodec {
         if event.data.trim() == "[DONE]" {
             return self.close(out);
         }
-        if let Ok(chunk) = serde_json::from_str::<Chunk<'_, [Choice<'_>; 1]>>(event.data) {
-            return self.chunk(chunk, out);
+        if let Ok(chunk) = serde_json::from_str::<PlainChunk<'_>>(event.data) {
+            return self.plain_chunk(chunk, out);
         }
-        let error = match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(event.data) {
+        let error = match serde_json::from_str::<Chunk<'_>>(event.data) {
             Ok(chunk) => return self.chunk(chunk, out),
             Err(error) => error,
         };
         // One field of an odd type must not cost the whole answer.
         let mended =
             serde_json::from_str::<Value>(event.data).ok().map(|v| mend(v, true).to_string());
-        match mended.as_deref().map(serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>) {
+        match mended.as_deref().map(serde_json::from_str::<Chunk<'_>>) {
             Some(Ok(chunk)) => self.chunk(chunk, out),
             _ => out.push(unreadable(event.data, &error)),
         }
@@ -69,16 +70,13 @@ impl Codec for ChatCodec {
             return out.push(Event::Failed(Failure::from_error_object(error)));
         }
         let text = mend(body, false).to_string();
-        match serde_json::from_str::<Chunk<'_, Vec<Choice<'_>>>>(&text) {
-            Ok(mut chunk) => {
+        match serde_json::from_str::<Chunk<'_>>(&text) {
+            Ok(chunk) => {
                 // An answer that came whole has a text, be it empty.
                 if chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty()) {
                     self.text_block = Some(self.take_block());
                     let block = self.text_block.unwrap_or_default();
                     out.push(Event::Text { block, delta: String::new() });
-                }
-                for choice in chunk.choices.iter_mut().flatten() {
-                    choice.delta = choice.message.take();
                 }
                 self.chunk(chunk, out);
             }
@@ -101,27 +99,48 @@ impl Codec for ChatCodec {
 }
 
 impl ChatCodec {
-    fn chunk<'a, C>(&mut self, chunk: Chunk<'a, C>, out: &mut Vec<Event>)
-    where
-        C: IntoIterator<Item = Choice<'a>>,
-    {
+    fn plain_chunk(&mut self, chunk: PlainChunk<'_>, out: &mut Vec<Event>) {
+        self.note_maker(chunk.id, chunk.model, out);
+        let [choice] = chunk.choices;
+        if choice.index.unwrap_or(0) != 0 {
+            return;
+        }
+        let delta = choice.delta;
+        let thoughts = [delta.reasoning_content, delta.reasoning];
+        if let Some(text) = thoughts.into_iter().flatten().find(|text| !text.is_empty()) {
+            self.say(Kind::Reasoning, &text, out);
+        }
+        if let Some(text) = delta.content {
+            self.say(Kind::Text, &text, out);
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            let arguments = Some(Text::Plain(call.function.arguments.0));
+            let function = Some(FunctionDelta { name: None, arguments, input: None });
+            self.call(CallDelta { index: Some(call.index), id: None, function, custom: None }, out);
+        }
+        if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
+            self.finish = Some(reason.0.into_owned());
+        }
+    }
+
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<Event>) {
         if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
-            if let Some(usage) = chunk.usage.filter(Value::is_object) {
-                out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+            if let Some(usage) = chunk.usage.filter(|u| u.is_object()) {
+                out.push(Event::Usage { usage: read_usage(&usage), raw: *usage });
             }
             let reason = chunk.choices.into_iter().flatten().find_map(|c| c.finish_reason);
             self.finish = reason.map(|reason| reason.0.into_owned()).or(self.finish.take());
             return out.push(Event::Failed(Failure::from_error_object(&error)));
         }
-        self.note_maker(chunk.id, chunk.model, out);
+        self.note_maker(plain(chunk.id), plain(chunk.model), out);
         // Only the first choice is ours: we never ask for more.
         let ours = |c: &Choice<'_>| c.index.unwrap_or(0) == 0;
         for choice in chunk.choices.into_iter().flatten().filter(ours) {
             if let Some(delta) = choice.delta {
                 self.delta(delta, out);
             }
-            if let Some(usage) = choice.usage.filter(Value::is_object) {
-                out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+            if let Some(usage) = choice.usage.filter(|u| u.is_object()) {
+                out.push(Event::Usage { usage: read_usage(&usage), raw: *usage });
             }
             if let Some(error) = choice.error.filter(|e| !e.is_null()) {
                 self.finish = choice.finish_reason.map(|r| r.0.into_owned()).or(self.finish.take());
@@ -132,18 +151,18 @@ impl ChatCodec {
                 self.finish = Some(reason.0.into_owned());
             }
         }
-        let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take));
-        if let Some(usage) = chunk.usage.or(groq).filter(Value::is_object) {
-            out.push(Event::Usage { usage: read_usage(&usage), raw: usage });
+        let groq = chunk.x_groq.and_then(|mut x| x.get_mut("usage").map(Value::take).map(Box::new));
+        if let Some(usage) = chunk.usage.or(groq).filter(|u| u.is_object()) {
+            out.push(Event::Usage { usage: read_usage(&usage), raw: *usage });
         }
     }
 
     /// Some servers name themselves late, others change their id on the way: the first name counts.
-    fn note_maker(&mut self, id: Option<Text<'_>>, model: Option<Text<'_>>, out: &mut Vec<Event>) {
-        let learned = |known: &mut Option<String>, given: Option<Text<'_>>| match given {
-            Some(Text::Plain(text)) if known.as_ref().is_none_or(String::is_empty) => {
+    fn note_maker(&mut self, id: Option<Str<'_>>, model: Option<Str<'_>>, out: &mut Vec<Event>) {
+        let learned = |known: &mut Option<String>, given: Option<Str<'_>>| match given {
+            Some(text) if known.as_ref().is_none_or(String::is_empty) => {
                 let new = !text.is_empty();
-                *known = Some(text.into_owned());
+                *known = Some(text.0.into_owned());
                 new
             }
             _ => false,
@@ -158,12 +177,8 @@ impl ChatCodec {
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<Event>) {
         // The same thought may stand under several names: take it once.
-        let plain = match delta.reasoning {
-            Some(Text::Plain(text)) => Some(Str(text)),
-            _ => None,
-        };
-        let named = [delta.reasoning_content, plain, delta.reasoning_text];
-        let details = delta.reasoning_details.as_ref().and_then(Value::as_array);
+        let named = [delta.reasoning_content, plain(delta.reasoning), delta.reasoning_text];
+        let details = delta.reasoning_details.as_deref().and_then(Value::as_array);
         for detail in details.into_iter().flatten() {
             self.keep_detail(detail);
         }
@@ -189,17 +204,16 @@ impl ChatCodec {
             self.say(Kind::Refusal, &text, out);
         }
         // Some servers send it empty in every answer.
-        let empty = |f: &FunctionDelta| {
-            f.name.as_ref().is_none_or(String::is_empty)
-                && f.arguments.as_ref().is_none_or(|a| a.as_str() == Some(""))
+        let empty = |f: &FunctionDelta<'_>| {
+            let said = |text: &Text<'_>| !matches!(text, Text::Plain(text) if text.is_empty());
+            f.name.as_ref().is_none_or(|name| name.is_empty())
+                && !f.arguments.as_ref().is_some_and(said)
         };
         if let Some(function) = delta.function_call.filter(|f| !empty(f)) {
-            self.call(
-                CallDelta { index: Some(0), id: None, function: Some(function), custom: None },
-                out,
-            );
+            let function = Some(*function);
+            self.call(CallDelta { index: Some(0), id: None, function, custom: None }, out);
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        for call in delta.tool_calls.into_iter().flatten() {
             self.call(call, out);
         }
     }
@@ -274,9 +288,9 @@ impl ChatCodec {
         }
     }
 
-    fn call(&mut self, delta: CallDelta, out: &mut Vec<Event>) {
+    fn call(&mut self, delta: CallDelta<'_>, out: &mut Vec<Event>) {
         self.end_current(out);
-        let function = delta.function.or(delta.custom);
+        let function = delta.function.or(delta.custom.map(|custom| *custom));
         let name = function.as_ref().and_then(|f| f.name.as_deref()).unwrap_or_default();
         let id = delta.id.as_deref().unwrap_or_default();
         let at = match self.find(delta.index, id, name) {
@@ -297,9 +311,9 @@ impl ChatCodec {
         };
         let block = self.calls[at].block;
         match function.and_then(|f| f.arguments.or(f.input)) {
-            Some(Value::String(json)) => push_arguments(out, block, &json),
-            Some(Value::Null) | None => {}
-            Some(object) => push_arguments(out, block, &object.to_string()),
+            Some(Text::Plain(json)) => push_arguments(out, block, &json),
+            Some(Text::Other(object)) => push_arguments(out, block, &object.to_string()),
+            None => {}
         }
     }
 
@@ -395,5 +409,12 @@ impl ChatCodec {
             _ => FinishReason::Unknown,
         };
         out.push(Event::Finish(Finish { reason, raw }));
+    }
+}
+
+fn plain(text: Option<Text<'_>>) -> Option<Str<'_>> {
+    match text {
+        Some(Text::Plain(text)) => Some(Str(text)),
+        _ => None,
     }
 }

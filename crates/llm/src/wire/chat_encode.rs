@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::joined_text;
+use super::{Wire, joined_text};
 use crate::provider::Quirks;
 use crate::{Block, Content, Media, Origin, Request, ToolChoice, ToolDefinition, Turn};
 
@@ -32,6 +33,8 @@ struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
     messages: Vec<Message<'a>>,
 }
 
@@ -142,6 +145,13 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
         stop: &request.sampling.stop,
         tools: request.tools.iter().map(|function| Tool { r#type: "function", function }).collect(),
         tool_choice: forbid.then_some("none"),
+        response_format: request
+            .form()
+            .and_then(|schema| super::form::native(Wire::OpenaiChat, &target.model, schema))
+            .map(|schema| {
+                let form = json!({ "name": "final_answer", "strict": true, "schema": schema });
+                json!({ "type": "json_schema", "json_schema": form })
+            }),
         messages,
     };
     super::to_bytes(&body)

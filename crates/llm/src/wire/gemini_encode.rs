@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::Wire;
 use super::schema::for_gemini;
 use crate::{Block, Content, Effort, Media, Opaque, Origin, Request, ToolChoice, Turn};
 
@@ -70,6 +71,11 @@ pub(super) fn encode(target: &Origin, request: &Request) -> Vec<u8> {
 
 fn generation(target: &Origin, request: &Request) -> Value {
     let mut config = serde_json::Map::new();
+    let form = request.form();
+    if let Some(schema) = form.and_then(|s| super::form::native(Wire::Gemini, &target.model, s)) {
+        config.insert("responseMimeType".into(), "application/json".into());
+        config.insert("responseJsonSchema".into(), schema);
+    }
     if let Some(limit) = request.max_output_tokens {
         config.insert("maxOutputTokens".into(), limit.into());
     }

@@ -5,6 +5,8 @@ mod anthropic_encode;
 mod chat;
 mod chat_encode;
 mod chat_frames;
+mod chat_plain;
+mod form;
 mod gemini;
 mod gemini_encode;
 mod responses;
@@ -49,11 +51,16 @@ impl Wire {
     /// adds turns to another starts with the other's messages.
     pub fn encode(self, target: &Origin, request: &Request, quirks: Quirks) -> Vec<u8> {
         match self {
-            Self::AnthropicMessages => anthropic_encode::encode(target, request),
+            Self::AnthropicMessages => anthropic_encode::encode(target, request, quirks),
             Self::OpenaiChat => chat_encode::encode(target, request, quirks),
             Self::OpenaiResponses => responses_encode::encode(target, request, quirks),
             Self::Gemini => gemini_encode::encode(target, request),
         }
+    }
+
+    /// Whether the wire and the model can hold an answer to this schema by themselves.
+    pub fn takes_form(self, model: &str, schema: &Value) -> bool {
+        form::native(self, model, schema).is_some()
     }
 
     pub fn decoder(self) -> Decoder {
@@ -226,6 +233,8 @@ impl Decoder {
 
     fn push_whole(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
         let Some(body) = &mut self.whole else { return };
+        // What stands before the bracket may have come alone and is gone then; it is never kept.
+        let bytes = if body.is_empty() { bytes.trim_ascii_start() } else { bytes };
         body.extend_from_slice(bytes);
         if body.len() > crate::sse::EVENT_CAP_BYTES {
             self.whole = Some(Vec::new());
@@ -243,7 +252,7 @@ impl Decoder {
             Ok(value) => {
                 self.payloads += 1;
                 self.codec.body(value, out);
-                self.closed = ends_with_closing(out);
+                self.closed = ends_with_closing(out, 0);
             }
             Err(error) => {
                 self.payloads += 1;
@@ -276,7 +285,7 @@ fn take(codec: &mut dyn Codec, closed: &mut bool, event: SseEvent<'_>, out: &mut
         out.truncate(before);
         codec.event(SseEvent { name: event.name, data: &mended }, out);
     }
-    *closed = ends_with_closing(out);
+    *closed = ends_with_closing(out, before);
 }
 
 /// Data that only keeps the line warm.
@@ -290,11 +299,13 @@ fn count(payloads: &mut usize, event: &SseEvent<'_>) {
     *payloads += usize::from(event.data.trim() != "[DONE]" && !is_keep_alive(event));
 }
 
-/// Whether the answer is over; drops what a codec may have put behind its closing event.
-fn ends_with_closing(out: &mut Vec<Event>) -> bool {
-    let closing = out.iter().position(|e| matches!(e, Event::Finish(_) | Event::Failed(_)));
+/// Whether the answer is over by what is new in `out`; drops what a codec may have put behind its
+/// closing event.
+fn ends_with_closing(out: &mut Vec<Event>, new_from: usize) -> bool {
+    let new = out[new_from.min(out.len())..].iter();
+    let closing = new.clone().position(|e| matches!(e, Event::Finish(_) | Event::Failed(_)));
     if let Some(at) = closing {
-        out.truncate(at + 1);
+        out.truncate(new_from + at + 1);
     }
     closing.is_some()
 }

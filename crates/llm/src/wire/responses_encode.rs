@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::call_id;
+use super::{Wire, call_id};
 use crate::provider::Quirks;
 use crate::{Block, Content, Effort, Media, Origin, Request, ToolChoice, ToolDefinition, Turn};
 
@@ -31,6 +31,8 @@ struct Body<'a> {
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Value>,
     input: Vec<Item<'a>>,
 }
 
@@ -95,6 +97,13 @@ pub(super) fn encode(target: &Origin, request: &Request, quirks: Quirks) -> Vec<
             .map(|effort| json!({ "effort": effort, "summary": "auto" })),
         tools: request.tools.iter().map(tool).collect(),
         tool_choice: forbid.then_some("none"),
+        text: request
+            .form()
+            .and_then(|schema| super::form::native(Wire::OpenaiResponses, &target.model, schema))
+            .map(|schema| {
+                let name = "final_answer";
+                json!({ "format": { "type": "json_schema", "name": name, "strict": true, "schema": schema } })
+            }),
         input,
     };
     super::to_bytes(&body)

@@ -45,6 +45,7 @@ fn request(turns: Vec<Turn>) -> Request {
         max_output_tokens: Some(100),
         sampling: Sampling::default(),
         effort: None,
+        output_schema: None,
     }
 }
 
@@ -91,6 +92,84 @@ fn anthropic_requests_are_pinned() {
         ],
     });
     assert_eq!(body, expected);
+}
+
+#[test]
+fn a_form_for_the_answer_is_pinned_on_every_wire() {
+    let schema =
+        json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
+    let mut sent = schema.clone();
+    sent["additionalProperties"] = json!(false);
+    let mut asked = request(conversation());
+    asked.output_schema = Some(Arc::new(schema));
+    let named = json!({"name": "final_answer", "strict": true, "schema": sent});
+    let cases = [
+        (
+            Wire::OpenaiChat,
+            "gpt-5.5",
+            "/response_format",
+            json!({"type": "json_schema", "json_schema": named}),
+        ),
+        (
+            Wire::OpenaiResponses,
+            "gpt-5.5",
+            "/text/format",
+            json!({
+                "type": "json_schema", "name": "final_answer", "strict": true, "schema": sent,
+            }),
+        ),
+        (
+            Wire::AnthropicMessages,
+            "claude-sonnet-5",
+            "/output_config",
+            json!({
+                "format": {"type": "json_schema", "schema": sent},
+            }),
+        ),
+        (
+            Wire::Gemini,
+            "gemini-3.5-flash",
+            "/generationConfig",
+            json!({
+                "maxOutputTokens": 100, "responseMimeType": "application/json", "responseJsonSchema": sent,
+            }),
+        ),
+    ];
+    for (wire, model, place, expected) in cases {
+        let body = encoded(wire, model, &asked);
+        assert_eq!(body.pointer(place), Some(&expected), "{wire:?}");
+        // The summary that closes a turn out of budget is for people.
+        let closing = Request { tool_choice: ToolChoice::None, ..asked.clone() };
+        assert!(!encoded(wire, model, &closing).to_string().contains("additionalProperties"));
+    }
+}
+
+#[test]
+fn anthropic_streams_arguments_eagerly_where_it_takes_the_word() {
+    let asked = request(conversation());
+    let quirks = Quirks { eager_input: true, ..Quirks::default() };
+    let body = Wire::AnthropicMessages.encode(&origin("m"), &asked, quirks);
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["tools"][0]["eager_input_streaming"], true);
+    let body = encoded(Wire::AnthropicMessages, "m", &asked);
+    assert!(body["tools"][0].get("eager_input_streaming").is_none());
+}
+
+#[test]
+fn arguments_that_are_no_json_reach_the_caller_as_they_came() {
+    // What eager streaming may end in: nothing in front of us has checked it.
+    let lines = [
+        r#"{"type":"message_start","message":{"id":"i","model":"m","usage":{"input_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"write","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"content\": \"half a"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"max_tokens"},"usage":{"output_tokens":9}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+    let told = told(Wire::AnthropicMessages, &lines);
+    assert_eq!(told["outcome"], "complete", "{told}");
+    assert_eq!(told["tool_calls"][0]["arguments_raw"], "{\"content\": \"half a", "{told}");
+    assert_eq!(told["finish_reason"], "max_tokens");
 }
 
 #[test]
@@ -220,6 +299,14 @@ proptest! {
             prop_assert!(matches!(events.last(), Some(Event::Finish(_) | Event::Failed(_))));
         }
     }
+}
+
+#[test]
+fn white_space_before_a_whole_answer_counts_alike_in_one_piece_and_in_several() {
+    let body = "\u{c}\r\n {\"choices\": [{\"message\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}]}";
+    let whole = crate::describe(Wire::OpenaiChat, 200, body.as_bytes(), body.len());
+    assert_eq!(whole["text"], "Hi");
+    assert_eq!(crate::describe(Wire::OpenaiChat, 200, body.as_bytes(), 1), whole);
 }
 
 #[test]
@@ -493,6 +580,43 @@ fn chat_dialects_that_are_not_in_the_book() {
         &["", r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#, done],
     );
     assert_eq!((&summary["outcome"], &summary["payloads"]), (&json!("complete"), &json!(1)));
+}
+
+#[test]
+fn a_chat_chunk_read_quickly_says_what_it_says_read_thoroughly() {
+    let deltas = [
+        json!({"role": "assistant", "content": ""}),
+        json!({"reasoning": "a\u{e9}\n", "reasoning_content": null}),
+        json!({"reasoning": "same", "reasoning_content": "same"}),
+        json!({"reasoning_details": [{"type": "reasoning.text", "text": "x", "index": 0}]}),
+        json!({"content": "Hi \"you\""}),
+        json!({"content": [{"type": "text", "text": "parts"}]}),
+        json!({"content": "and", "tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]}),
+        json!({"tool_calls": [{"index": 0, "type": "function", "function": {"arguments": "{\"a\":"}}]}),
+        json!({"tool_calls": [{"index": 0, "id": null, "function": {"name": null, "arguments": "1}"}}]}),
+        json!({"tool_calls": [{"index": 1, "function": {"name": "g", "arguments": {"b": 2}}}, {"index": 0, "function": {"arguments": " "}}]}),
+        json!({"refusal": "no"}),
+        json!({}),
+    ];
+    let mut quick = Wire::OpenaiChat.decoder();
+    let mut thorough = Wire::OpenaiChat.decoder();
+    let (mut from_quick, mut from_thorough) = (Vec::new(), Vec::new());
+    for (at, delta) in deltas.iter().enumerate() {
+        for index in [0, 1] {
+            let reason = if at + 1 == deltas.len() { json!("stop") } else { json!(null) };
+            let mut chunk = json!({"id": "i", "object": "chunk", "model": "m", "choices": [
+                {"index": index, "delta": delta, "logprobs": null, "finish_reason": reason}
+            ], "usage": null});
+            from_quick.extend(quick.push(format!("data: {chunk}\n\n").as_bytes()));
+            // Means nothing, but makes the chunk one that needs a closer look.
+            chunk["x_groq"] = json!({"id": "req"});
+            from_thorough.extend(thorough.push(format!("data: {chunk}\n\n").as_bytes()));
+        }
+    }
+    from_quick.extend(quick.finish());
+    from_thorough.extend(thorough.finish());
+    assert!(from_quick.len() > 12, "{from_quick:#?}");
+    assert_eq!(format!("{from_quick:#?}"), format!("{from_thorough:#?}"));
 }
 
 #[test]
