@@ -170,3 +170,74 @@ pub fn canonical(arguments: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs::{self, File};
+
+    fn outcome() -> Outcome {
+        let text = "what it said ".repeat(50);
+        crate::pipeline::outcome(Ending::Completed, "read", text, "a.txt")
+    }
+
+    fn plan(path: &Path) -> Plan {
+        let access = Access::Read { path: path.to_owned(), extent: Extent::Single };
+        Plan::new("read a.txt", vec![access])
+    }
+
+    #[test]
+    fn an_answer_holds_while_the_content_is_the_same_and_no_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "one").unwrap();
+        let cache = Cache::default();
+        let arguments = json!({"filePath": "a.txt", "limit": 5});
+        cache.keep("read", &arguments, 3, Cache::before(&plan(&path)).unwrap(), &outcome());
+        // However the arguments were written.
+        let same = json!({"limit": 5, "filePath": "a.txt"});
+        assert!(cache.unchanged("read", &same).unwrap().0.contains("since step 3"));
+        assert!(cache.unchanged("read", &json!({"filePath": "a.txt"})).is_none());
+        // A new stamp on the same content is no change.
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        assert!(cache.unchanged("read", &arguments).is_some());
+        fs::write(&path, "two").unwrap();
+        assert!(cache.unchanged("read", &arguments).is_none());
+        assert!(cache.unchanged("read", &arguments).is_none(), "and it does not come back");
+    }
+
+    #[test]
+    fn what_changed_while_it_was_read_is_not_kept_and_what_does_more_than_read_never_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "one").unwrap();
+        let cache = Cache::default();
+        let before = Cache::before(&plan(&path)).unwrap();
+        fs::write(&path, "longer than one").unwrap();
+        cache.keep("read", &json!({}), 1, before, &outcome());
+        assert!(cache.unchanged("read", &json!({})).is_none());
+        let write = Access::Write { path: path.clone(), diff: String::new() };
+        assert!(Cache::before(&Plan::new("", vec![write])).is_none());
+        let search = Access::Search { permission: "grep", pattern: "x".into(), root: path };
+        assert!(Cache::before(&Plan::new("", vec![search])).is_none());
+        assert!(Cache::before(&Plan::new("", Vec::new())).is_none());
+    }
+
+    #[test]
+    fn the_number_of_kept_answers_is_bounded_and_they_can_be_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "one").unwrap();
+        let cache = Cache::default();
+        for n in 0..CAPACITY + 10 {
+            let before = Cache::before(&plan(&path)).unwrap();
+            cache.keep("read", &json!({ "n": n }), n, before, &outcome());
+        }
+        assert_eq!(cache.lock().len(), CAPACITY);
+        assert!(cache.unchanged("read", &json!({"n": 0})).is_none(), "the oldest went");
+        cache.clear();
+        assert!(cache.unchanged("read", &json!({"n": 100})).is_none());
+    }
+}

@@ -152,3 +152,19 @@ fn a_call_that_takes_too_long_is_stopped_and_what_it_had_is_kept() {
     let result = &results(&server.last_request())[0];
     assert!(result.contains("early"), "{result}");
 }
+
+#[test]
+fn a_person_decides_whether_a_circle_goes_on() {
+    for (reply, requests, status) in [("once", 7, 1), ("reject", 4, 1)] {
+        let server = ModelServer::start(vec![same(); 20]);
+        let folder = folder()
+            .user_config(r#"{"permission":{"bash":"allow"}}"#)
+            .with_model(&server, Wire::Anthropic);
+        let mut run =
+            folder.converse(&["run", "--format", "json", "--commands", "-m", "anthropic/m", "go"]);
+        run.wait_for("doom_loop");
+        run.say(&format!(r#"{{"type":"answer","id":0,"reply":"{reply}"}}"#));
+        run.wait().expect(status);
+        assert_eq!(server.requests().len(), requests, "{reply}");
+    }
+}

@@ -167,3 +167,23 @@ fn making_room_can_be_turned_off() {
     folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn a_kill_while_notes_are_taken_loses_nothing_and_they_are_taken_again() {
+    let server = ModelServer::start([
+        Answer::from(Reply::default().call("glob", json!({"pattern": "*"})).input_tokens(19_000)),
+        Reply::default().say("## Goal").hold_after_text().into(),
+    ]);
+    let folder = small_window(&server, "{}");
+    let run = folder.start(&["run", "--auto", "-m", "anthropic/m", "the great task"]);
+    server.wait_for_request();
+    server.wait_for_request();
+    run.kill();
+    server.then(Answer::text("The notes."));
+    server.then(Answer::text("Done."));
+    let again = folder.tw(&["run", "--auto", "-c"]).expect(0);
+    assert_eq!(again.stdout, "Done.\n");
+    let last = server.last_request();
+    assert_history_is_valid(&last);
+    assert!(text(&last).contains("The notes.") && text(&last).contains("the great task"));
+}
