@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::entry::{Entry, Header};
@@ -183,8 +184,16 @@ impl Store {
 /// The folder of a project in which sub-agents' sessions are kept.
 const CHILDREN: &str = "children";
 
+/// Ids sort by the time at which sessions began, also within one millisecond.
+fn new_id() -> ulid::Ulid {
+    static IDS: Mutex<Option<ulid::Generator>> = Mutex::new(None);
+    let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = ids.get_or_insert_with(ulid::Generator::new).generate();
+    next.unwrap_or_else(|_| ulid::Ulid::generate())
+}
+
 fn header(directory: String, made_by: &str) -> Header {
-    let session = format!("ses_{}", ulid::Ulid::generate().to_string().to_lowercase());
+    let session = format!("ses_{}", new_id().to_string().to_lowercase());
     let made_by = made_by.to_owned();
     Header { session, directory, made_by, forked_from: None, parent: None }
 }
