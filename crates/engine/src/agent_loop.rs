@@ -438,9 +438,8 @@ impl<'a> Turn<'a> {
         let request = PermissionRequest {
             permission: "doom_loop".to_owned(),
             pattern: tool.clone(),
-            also: None,
             always: tool.clone(),
-            harmless: false,
+            ..PermissionRequest::default()
         };
         let gate = self.world.pipeline.gate();
         // A rule that allows it is the switch to turn this guard off.

@@ -117,7 +117,7 @@ impl PermissionGate {
     pub fn denies_outright(&self, permission: &str, pattern: &str) -> bool {
         let (permission, pattern) = (permission.to_owned(), pattern.to_owned());
         let always = pattern.clone();
-        let request = Request { permission, pattern, also: None, always, harmless: false };
+        let request = Request { permission, pattern, always, ..Request::default() };
         self.judge(&[request]).action == Action::Deny
     }
 

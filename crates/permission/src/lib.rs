@@ -5,14 +5,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod command;
 mod defaults;
 mod policy;
 mod rule;
+mod shell;
 mod wildcard;
 
-pub use command::{is_plain_read_only, named_by_plain_command, pieces};
 pub use defaults::shipped_defaults;
 pub use policy::{Approval, Judgement, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
+pub use shell::{Analysis, ShellCommand, Touch, TouchKind, Word, analyse};
 pub use wildcard::matches;

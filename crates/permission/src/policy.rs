@@ -6,7 +6,7 @@ use crate::rule::{Action, Layer, LayerKind, Rule};
 use crate::wildcard::matches;
 
 /// One thing that a call would do, in the words that rules are written in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Request {
     /// `read`, `edit`, `bash`, `external_directory`, …
     pub permission: String,
@@ -18,6 +18,13 @@ pub struct Request {
     pub always: String,
     /// Known to read only and to stay inside the workspace: the shipped *ask* does not apply.
     pub harmless: bool,
+    /// Read off the text of something that is judged itself (a path in a shell command): what people
+    /// wrote about it counts, what ships and what nobody wrote does not.
+    pub advisory: bool,
+    /// Why it is refused whatever the rules say.
+    pub floor: Option<String>,
+    /// What cannot be known about it: a rule for one kind of command is then not enough.
+    pub doubt: Option<String>,
 }
 
 /// The answer for one request, with the rule that gave it.
@@ -50,18 +57,25 @@ pub struct Policy {
     layers: Vec<Layer>,
     approvals: Vec<Approval>,
     auto: bool,
+    everything: bool,
 }
 
 impl Policy {
     /// Layers may come in any order.
     pub fn new(mut layers: Vec<Layer>) -> Self {
         layers.sort_by_key(|layer| layer.kind);
-        Self { layers, approvals: Vec::new(), auto: false }
+        Self { layers, approvals: Vec::new(), auto: false, everything: false }
     }
 
     /// Every *ask* becomes *allow*; *deny* stays.
     pub fn with_auto(mut self, auto: bool) -> Self {
         self.auto = auto;
+        self
+    }
+
+    /// Not even the floor holds. For machines that can be thrown away.
+    pub fn with_everything(mut self, everything: bool) -> Self {
+        self.everything = everything;
         self
     }
 
@@ -90,6 +104,14 @@ impl Policy {
             matches(&request.pattern, &rule.pattern)
                 || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
+        if let Some(floor) = request.floor.as_ref().filter(|_| !self.everything) {
+            return Judgement {
+                action: Action::Deny,
+                rule: None,
+                from: "the floor".to_owned(),
+                why: format!("never allowed: {floor}"),
+            };
+        }
         let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
         let mut verdict: Option<(&Layer, &Rule)> = None;
         for layer in &self.layers {
@@ -101,6 +123,14 @@ impl Policy {
             }
         }
         let Some((layer, rule)) = verdict else {
+            if request.advisory {
+                return Judgement {
+                    action: Action::Allow,
+                    rule: None,
+                    from: "no rule".to_owned(),
+                    why: "nobody has said anything about it".to_owned(),
+                };
+            }
             return Judgement {
                 action: Action::Deny,
                 rule: None,
@@ -130,11 +160,21 @@ impl Policy {
             "{} by the rule {} \"{}\" of {}",
             rule.action, rule.permission, rule.pattern, layer.origin
         );
+        // Whoever allows everything means everything; whoever allows a kind of command means one that
+        // can be recognised.
+        if let Some(doubt) = request.doubt.as_ref().filter(|_| {
+            rule.action == Action::Allow && rule.pattern != "*" && !self.auto && !self.everything
+        }) {
+            return (Action::Ask, format!("{by}, but {doubt}"));
+        }
         if rule.action != Action::Ask {
             return (rule.action, by);
         }
         if request.harmless && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "it only reads, inside the workspace".to_owned());
+        }
+        if request.advisory && layer.kind == LayerKind::Defaults {
+            return (Action::Allow, "the command is judged itself".to_owned());
         }
         let agreed = self.approvals.iter().any(|approval| {
             approval.permission == request.permission && approval.covers(&request.pattern)
@@ -163,9 +203,8 @@ mod tests {
         Request {
             permission: permission.to_owned(),
             pattern: pattern.to_owned(),
-            also: None,
             always: pattern.to_owned(),
-            harmless: false,
+            ..Request::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolwright_permission::{Request, named_by_plain_command, pieces};
+use toolwright_permission::Request;
 use toolwright_session::Touched;
 
 use crate::Workspace;
@@ -188,9 +188,8 @@ impl Access {
         let request = |permission: &str, pattern: String, always: &str| Request {
             permission: permission.to_owned(),
             pattern,
-            also: None,
             always: always.to_owned(),
-            harmless: false,
+            ..Request::default()
         };
         let of_path = |permission: &str, path: &Path| Request {
             also: Some(path.display().to_string()),
@@ -218,20 +217,7 @@ impl Access {
             }
             Self::Execute { command, directory } => {
                 outside(directory);
-                let named = named_by_plain_command(command)
-                    .filter(|_| workspace.contains(directory) && workspace.is_tame(command));
-                let harmless = named.is_some();
-                // What such a command would read is judged like any other reading.
-                for word in named.into_iter().flatten() {
-                    let path = workspace.resolve_in(directory, &word);
-                    if path.exists() {
-                        let extent = Extent::Single;
-                        found.extend(Self::Read { path, extent }.requests(workspace));
-                    }
-                }
-                let piece =
-                    |piece: String| Request { harmless, ..request("bash", piece.clone(), &piece) };
-                found.extend(pieces(command).into_iter().map(piece));
+                found.extend(crate::shell::requests(command, directory, workspace));
             }
             Self::Fetch { permission, url } => {
                 found.push(request(permission, url.clone(), "*"));

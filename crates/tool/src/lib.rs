@@ -25,6 +25,7 @@ mod registry;
 mod repair;
 mod schedule;
 mod schema;
+mod shell;
 mod tool;
 mod validate;
 mod workspace;

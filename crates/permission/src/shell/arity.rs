@@ -1,0 +1,116 @@
+//! How much of a command says what it is: `git push origin` is a `git push`.
+
+use super::parse::Raw;
+
+const ONE: &[&str] = &[
+    "cat", "cd", "chmod", "chown", "cp", "echo", "env", "export", "grep", "kill", "killall", "ln",
+    "ls", "mkdir", "mv", "ps", "pwd", "rm", "rmdir", "sleep", "source", "tail", "touch", "unset",
+    "which",
+];
+
+const TWO: &[&str] = &[
+    "bazel",
+    "brew",
+    "bun",
+    "cargo",
+    "cdk",
+    "cf",
+    "cmake",
+    "composer",
+    "consul",
+    "crictl",
+    "deno",
+    "docker",
+    "eksctl",
+    "firebase",
+    "flyctl",
+    "git",
+    "go",
+    "gradle",
+    "helm",
+    "heroku",
+    "hugo",
+    "ip",
+    "kind",
+    "kubectl",
+    "kustomize",
+    "make",
+    "mc",
+    "minikube",
+    "mongosh",
+    "mysql",
+    "mvn",
+    "ng",
+    "npm",
+    "nvm",
+    "nx",
+    "openssl",
+    "pip",
+    "pipenv",
+    "pnpm",
+    "poetry",
+    "podman",
+    "psql",
+    "pulumi",
+    "pyenv",
+    "python",
+    "rake",
+    "rbenv",
+    "redis-cli",
+    "rustup",
+    "serverless",
+    "skaffold",
+    "sls",
+    "sst",
+    "swift",
+    "systemctl",
+    "terraform",
+    "tmux",
+    "turbo",
+    "ufw",
+    "vault",
+    "vercel",
+    "volta",
+    "wp",
+    "yarn",
+];
+
+const THREE: &[&str] = &["aws", "az", "doctl", "gcloud", "gh", "sfdx"];
+
+const THREE_PAIRS: &[(&str, &[&str])] = &[
+    ("bun", &["run", "x"]),
+    ("cargo", &["add", "run"]),
+    ("consul", &["kv"]),
+    ("deno", &["task"]),
+    ("docker", &["builder", "compose", "container", "image", "network", "volume"]),
+    ("eksctl", &["create"]),
+    ("git", &["config", "remote", "stash"]),
+    ("ip", &["addr", "link", "netns", "route"]),
+    ("kind", &["create"]),
+    ("kubectl", &["kustomize", "rollout"]),
+    ("mc", &["admin"]),
+    ("npm", &["exec", "init", "run", "view"]),
+    ("openssl", &["req", "x509"]),
+    ("pnpm", &["dlx", "exec", "run"]),
+    ("podman", &["container", "image"]),
+    ("pulumi", &["stack"]),
+    ("terraform", &["workspace"]),
+    ("vault", &["auth", "kv"]),
+    ("yarn", &["dlx", "run"]),
+];
+
+/// The beginning that stands for the command, with a star for the rest.
+pub(super) fn always(raw: &Raw) -> String {
+    let tokens: Vec<&str> =
+        raw.words.iter().filter(|w| w.token).map(|w| w.source.as_str()).collect();
+    let Some(first) = tokens.first() else { return raw.text.clone() };
+    let second = tokens.get(1).copied().unwrap_or_default();
+    let pair = THREE_PAIRS.iter().any(|(a, list)| a == first && list.contains(&second));
+    let count = match () {
+        () if pair || THREE.contains(first) => 3,
+        () if TWO.contains(first) => 2,
+        () if ONE.contains(first) => 1,
+        () => 1,
+    };
+    format!("{} *", tokens[..count.min(tokens.len())].join(" "))
+}
