@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_llm::{
-    Failure, FailureKind, Finish, FinishReason, Model, Price, Reply, Request, ToolChoice,
+    Content, Failure, FailureKind, Finish, FinishReason, Model, Price, Reply, Request, ToolChoice,
 };
 use toolwright_permission::Request as PermissionRequest;
 use toolwright_session::{Entry, LogError, QueueKind, TurnStatus};
@@ -75,6 +75,7 @@ pub(crate) struct World<'a> {
     pub price: Option<&'a Price>,
     pub agent: &'a str,
     pub room: &'a RoomOptions,
+    pub tally: &'a mut Tally,
 }
 
 /// Why a turn is over.
@@ -137,7 +138,6 @@ pub(crate) struct Turn<'a> {
     syncing: Option<AbortOnDropHandle<Result<(), LogError>>>,
     pub(crate) guard: DoomGuard,
     pub(crate) circle: Option<Circle>,
-    pub(crate) tally: Tally,
     /// How often the model was told to give its answer in a form.
     reminders: u32,
     nudges: u32,
@@ -163,7 +163,6 @@ impl<'a> Turn<'a> {
             syncing: None,
             guard: DoomGuard::default(),
             circle: None,
-            tally: Tally::default(),
             reminders: 0,
             nudges: 0,
             sent_back: 0,
@@ -290,8 +289,18 @@ impl<'a> Turn<'a> {
         let steers = self.world.record.session().queued().iter();
         let steers: Vec<_> = steers.filter(|m| m.kind == QueueKind::Steer).cloned().collect();
         for message in steers {
+            let content = match self.show_steer_to_hooks(message.content).await {
+                Ok(content) => content,
+                Err(reason) => {
+                    self.world.record.add(Entry::Unqueued { id: message.id })?;
+                    self.emit(Event::Withdrawn { id: message.id }).await;
+                    let text = format!("a hook refused what was said: {reason}");
+                    self.emit(Event::Notice { text }).await;
+                    continue;
+                }
+            };
             let prompt = Entry::Prompt {
-                content: message.content,
+                content,
                 agent: self.world.agent.to_owned(),
                 model: self.world.model.origin().clone(),
                 steer: true,
@@ -301,6 +310,18 @@ impl<'a> Turn<'a> {
             self.emit(Event::Delivered { id: message.id }).await;
         }
         Ok(())
+    }
+
+    /// As a prompt is shown to them; an abort is seen by the step that follows.
+    async fn show_steer_to_hooks(&self, content: Vec<Content>) -> Result<Vec<Content>, String> {
+        let about = json!({
+            "agent": self.world.agent, "model": self.world.model.origin().to_string(),
+        });
+        tokio::select! {
+            looked = crate::hooks::show_prompt(self.world.hooks, &about, content.clone()) => looked,
+            () = self.world.cancel.cancelled() => Ok(content),
+            () = self.time_is_up.cancelled() => Ok(content),
+        }
     }
 
     fn wants_final_answer(&self) -> bool {
@@ -462,6 +483,8 @@ impl<'a> Turn<'a> {
                 let decision = tokio::select! {
                     decision = gate.decide(&question) => decision,
                     () = self.world.cancel.cancelled() => return Err(Over::Interrupted),
+                    // The closing summary comes next; nobody has to decide any more.
+                    () = self.time_is_up.cancelled() => return Ok(()),
                 };
                 if let Decision::Deny { .. } = decision {
                     return Err(Over::Circling(summary));

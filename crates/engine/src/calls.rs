@@ -6,6 +6,7 @@ use toolwright_session::{Entry, Outcome};
 use toolwright_tool::{Batch, CallRequest, EarlyCalls, Update};
 
 use crate::agent_loop::{Over, Turn};
+use crate::doom::Circle;
 use crate::event::Event;
 
 impl Turn<'_> {
@@ -17,6 +18,11 @@ impl Turn<'_> {
     ) -> Result<(), Over> {
         let stop = self.world.cancel.child_token();
         let skip = CancellationToken::new();
+        // Somebody spoke while the answer was still coming.
+        if self.has_steer() {
+            skip.cancel();
+        }
+        self.guard.begin_step();
         let (sender, mut updates) = mpsc::channel(64);
         let pipeline = self.world.pipeline.clone();
         let step = self.world.record.session().step_count();
@@ -131,8 +137,9 @@ impl Turn<'_> {
         let step = self.world.record.session().last_step();
         let call = step.and_then(|s| s.calls().nth(position));
         let (id, arguments) = call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();
-        if let Some(circle) = self.guard.saw(&arguments, &outcome, effects) {
-            self.circle = Some(circle);
+        let circle = self.guard.saw(&arguments, &outcome, effects);
+        if circle.as_ref().map(Circle::times) > self.circle.as_ref().map(Circle::times) {
+            self.circle = circle;
         }
         self.emit(Event::CallSettled { position, call: id, arguments, outcome }).await;
         Ok(())

@@ -1,7 +1,7 @@
 //! Notices when a model goes round in circles: the same tool, the same arguments and the same result
 //! again and again, across steps, with nothing new done in between.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
@@ -26,9 +26,17 @@ pub(crate) enum Circle {
 #[derive(Default)]
 pub(crate) struct DoomGuard {
     seen: HashMap<u64, u32>,
+    /// Everything that was done in this turn.
+    ever: HashSet<u64>,
+    /// The same call twice in one message is one round.
+    this_step: HashSet<u64>,
 }
 
 impl DoomGuard {
+    pub(crate) fn begin_step(&mut self) {
+        self.this_step.clear();
+    }
+
     /// Takes in one settled call.
     pub(crate) fn saw(
         &mut self,
@@ -41,9 +49,13 @@ impl DoomGuard {
             return None;
         }
         let key = signature(arguments, outcome);
-        if effects && outcome.ending == Ending::Completed && !self.seen.contains_key(&key) {
+        let is_new = self.ever.insert(key);
+        if effects && outcome.ending == Ending::Completed && is_new {
             // Something new was done: what looks the same may now mean something else.
             self.seen.clear();
+        }
+        if !self.this_step.insert(key) {
+            return None;
         }
         let times = self.seen.entry(key).or_insert(0);
         *times += 1;
@@ -69,6 +81,11 @@ fn signature(arguments: &str, outcome: &Outcome) -> u64 {
 }
 
 impl Circle {
+    pub(crate) fn times(&self) -> u32 {
+        let (Self::Tell { times, .. } | Self::Ask { times, .. } | Self::Stop { times, .. }) = self;
+        *times
+    }
+
     /// What the model is told.
     pub(crate) fn note(&self) -> String {
         let (Self::Tell { tool, times } | Self::Ask { tool, times } | Self::Stop { tool, times }) =

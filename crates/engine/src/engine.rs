@@ -17,7 +17,7 @@ use crate::hooks::{Hooks, Point};
 use crate::inbox::{Command, Inbox};
 use crate::journal::Record;
 use crate::offer::{ChooseTools, ToolList};
-use crate::room::RoomOptions;
+use crate::room::{RoomOptions, Tally};
 use crate::settle::turn_end;
 
 /// How long a cancelled turn waits for somebody to take its last event.
@@ -72,6 +72,7 @@ pub struct Engine {
     agent: String,
     hooks: Arc<Hooks>,
     room: RoomOptions,
+    tally: Tally,
     inbox: Arc<Inbox>,
     /// What hooks want the model to know with the next prompt.
     context: Vec<String>,
@@ -128,6 +129,7 @@ impl Engine {
             agent,
             hooks,
             room: options.room,
+            tally: Tally::default(),
             inbox,
             context,
         })
@@ -193,7 +195,7 @@ impl Engine {
         };
         let content = match looked {
             Ok(content) => content,
-            Err(over) => return self.end(over, cancel, events).await,
+            Err(over) => return self.refuse(over, queued, cancel, events).await,
         };
         let model = self.model.origin().clone();
         let agent = self.agent.clone();
@@ -206,6 +208,25 @@ impl Engine {
             self.budget.purse.refill();
         }
         self.resume(cancel, events).await
+    }
+
+    /// A prompt that never became one: what waited for its time waits no longer, and nothing of the
+    /// turn before it is told again.
+    async fn refuse(
+        &mut self,
+        over: Over,
+        queued: Option<u64>,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) -> TurnEnd {
+        let withdrawn = match (&over, queued) {
+            (Over::Broken(_), Some(id)) => self.record.add(Entry::Unqueued { id }),
+            _ => Ok(()),
+        };
+        let over = withdrawn.err().map_or(over, Over::from);
+        let end = TurnEnd::before_it_began(&over);
+        self.tell_last(&end, cancel, events).await;
+        end
     }
 
     /// Goes on with a turn that was cut off.
@@ -266,27 +287,16 @@ impl Engine {
             price: self.price.as_ref(),
             agent: &self.agent,
             room: &self.room,
+            tally: &mut self.tally,
         }
     }
 
     /// A prompt as the hooks leave it, or why it must not be said.
-    async fn show_to_hooks(&mut self, mut content: Vec<Content>) -> Result<Vec<Content>, String> {
-        let mut added = Vec::new();
-        if self.hooks.any(Point::ChatMessage) {
-            let input = json!({ "agent": self.agent, "model": self.model.origin().to_string() });
-            let output = json!({ "parts": content });
-            let mut ran = self.hooks.run(Point::ChatMessage, &input, output).await;
-            if let Some(reason) = ran.block {
-                return Err(reason);
-            }
-            // Parts that are no longer in the form of a prompt are not taken over.
-            if let Ok(changed) = serde_json::from_value(ran.output["parts"].take()) {
-                content = changed;
-            }
-            added = ran.context;
-        }
-        let context = self.context.drain(..).chain(added);
-        content.extend(context.map(Content::text));
+    async fn show_to_hooks(&mut self, content: Vec<Content>) -> Result<Vec<Content>, String> {
+        let context = std::mem::take(&mut self.context);
+        let about = json!({ "agent": self.agent, "model": self.model.origin().to_string() });
+        let mut content = crate::hooks::show_prompt(&self.hooks, &about, content).await?;
+        content.extend(context.into_iter().map(Content::text));
         Ok(content)
     }
 
@@ -309,6 +319,16 @@ impl Engine {
                 _ => turn_end(self.record.session(), &Over::from(error)),
             };
         }
+        self.tell_last(&end, cancel, events).await;
+        end
+    }
+
+    async fn tell_last(
+        &self,
+        end: &TurnEnd,
+        cancel: &CancellationToken,
+        events: &mpsc::Sender<Event>,
+    ) {
         let mut last: Vec<Event> =
             self.hooks.take_notices().into_iter().map(|text| Event::Notice { text }).collect();
         last.push(Event::TurnEnded(end.clone()));
@@ -324,7 +344,6 @@ impl Engine {
                 () = async { cancel.cancelled().await; tokio::time::sleep(LAST_WORD).await } => {}
             }
         }
-        end
     }
 }
 

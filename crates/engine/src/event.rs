@@ -56,6 +56,10 @@ pub enum Event {
         id: u64,
         inquiry: Inquiry,
     },
+    /// A question or an inquiry that nobody waits for any more.
+    QuestionClosed {
+        id: u64,
+    },
     Retrying {
         attempt: u32,
         delay: Duration,
@@ -120,7 +124,7 @@ pub struct TurnEnd {
     pub denials: Vec<Denial>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 pub struct Denial {
     pub tool: String,
     pub summary: String,

@@ -68,6 +68,24 @@ struct Person {
     turn: tokio::sync::Mutex<()>,
 }
 
+/// A question that is no longer waited for is taken off the table, however that came.
+struct Closing<'a> {
+    person: &'a Person,
+    id: u64,
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let questions = &self.person.questions;
+        let open = lock(&questions.waiting).remove(&self.id).is_some()
+            | lock(&questions.inquiries).remove(&self.id).is_some();
+        if let Some(asker) = self.person.asker.as_ref().filter(|_| open) {
+            // A face that is behind hears of it by the end of the call.
+            asker.try_send(Event::QuestionClosed { id: self.id }).ok();
+        }
+    }
+}
+
 pub struct PermissionGate {
     policy: Mutex<Policy>,
     person: Arc<Person>,
@@ -111,6 +129,14 @@ impl PermissionGate {
     pub fn always_denies(&self, permission: &str) -> bool {
         lock(&self.policy).always_denies(permission)
             || self.above.as_ref().is_some_and(|above| above.always_denies(permission))
+    }
+
+    /// Lets this agent, and those for whom it works, look at what was too large for its answers.
+    pub fn allow_outputs(&self, folder: &std::path::Path) {
+        lock(&self.policy).allow_outputs(folder);
+        if let Some(above) = &self.above {
+            above.allow_outputs(folder);
+        }
     }
 
     /// Whether the rules refuse this, whoever asks.
@@ -192,6 +218,7 @@ impl PermissionGate {
             return Decision::Allow { why: "approved earlier in this session".to_owned() };
         }
         let (id, answer) = self.person.questions.open();
+        let _closed = Closing { person: &self.person, id };
         let mut shown = question.clone();
         if let Some(who) = &self.who {
             shown.summary = format!("[{who}] {}", shown.summary);
@@ -248,6 +275,7 @@ impl Gate for PermissionGate {
             let asker = self.person.asker.as_ref().ok_or(Unanswered::Nobody)?;
             let _turn = self.person.turn.lock().await;
             let (id, replies) = self.person.questions.open_inquiry();
+            let _closed = Closing { person: &self.person, id };
             let event = Event::Inquiry { id, inquiry: inquiry.clone() };
             asker.send(event).await.map_err(|_| Unanswered::Nobody)?;
             match replies.await {

@@ -190,7 +190,12 @@ impl Turn<'_> {
             "temperature": request.sampling.temperature, "topP": request.sampling.top_p,
             "maxOutputTokens": request.max_output_tokens,
         });
-        let ran = self.world.hooks.run(Point::ChatParams, &input, output).await;
+        let ran = tokio::select! {
+            ran = self.world.hooks.run(Point::ChatParams, &input, output) => ran,
+            // The step that follows sees it too.
+            () = self.world.cancel.cancelled() => return,
+            () = self.time_is_up.cancelled() => return,
+        };
         let number = |key: &str| ran.output[key].as_f64().map(|n| n as f32);
         request.sampling.temperature = number("temperature");
         request.sampling.top_p = number("topP");

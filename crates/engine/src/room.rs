@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_llm::{
     Content, FailureKind, Reply, ReplyKind, Request, ToolChoice, Turn as Said, Usage,
 };
-use toolwright_session::{CallPlace, Entry, Item, Session, Step, StepBlock};
+use toolwright_session::{CallPlace, Ending, Entry, Item, Session, Step, StepBlock};
 use toolwright_tool::canonical;
 
 use crate::agent_loop::{Over, Turn};
@@ -73,26 +73,26 @@ impl RoomOptions {
 pub(crate) struct Tally {
     counted: usize,
     tokens: u64,
-    /// Nothing was said since room was made last.
+    /// The number of steps when room was made last; nothing was answered since.
     made_at: Option<usize>,
+    /// Tokens of the first answer after that: what making room could not take away.
+    base: Option<u64>,
+    told_too_small: bool,
 }
 
 impl Tally {
-    /// By the provider's own count where there is one, else by a rule of thumb.
-    fn of(&mut self, session: &Session, fixed: u64) -> u64 {
+    /// By a rule of thumb, without what every request holds.
+    fn estimate(&mut self, session: &Session) -> u64 {
         let items = session.items();
-        let start = self.counted.max(session.sent_from());
-        self.tokens += items[start.min(items.len())..].iter().map(tokens_of).sum::<u64>();
+        let start = self.counted.max(session.sent_from()).min(items.len());
+        self.tokens += items[start..].iter().map(tokens_of).sum::<u64>();
         self.counted = items.len();
-        let measured = session.last_step().filter(|s| s.finish.is_some() && self.made_at.is_none());
-        match measured.map(|step| (total(&step.usage), step)) {
-            Some((known, step)) if known > 0 => known + results_of(step),
-            _ => self.tokens + fixed,
-        }
+        self.tokens + session.compaction().map_or(0, |c| text_tokens(&c.summary))
     }
 
     fn begin_anew(&mut self, steps: usize) {
-        *self = Self { made_at: Some(steps), ..Self::default() };
+        let told_too_small = self.told_too_small;
+        *self = Self { made_at: Some(steps), told_too_small, ..Self::default() };
     }
 }
 
@@ -146,11 +146,20 @@ impl Turn<'_> {
         (template.system.len() + tools.sum::<usize>()) as u64 / 4
     }
 
+    /// By the provider's own count where there is one, else by a rule of thumb.
     fn conversation_tokens(&mut self) -> u64 {
-        // Only looked at where the provider does not count for us.
-        let counts = self.world.record.session().last_step().is_some_and(|s| total(&s.usage) > 0);
-        let fixed = if counts { 0 } else { self.fixed_tokens() };
-        self.tally.of(self.world.record.session(), fixed)
+        let session = self.world.record.session();
+        let estimate = self.world.tally.estimate(session);
+        let made_at = self.world.tally.made_at;
+        // What was asked since then is not in the count of the answer before it.
+        let newest = session.items().iter().rev().take_while(|item| !is_answered(item));
+        let since: u64 = newest.clone().map(tokens_of).sum();
+        let at = session.items().len() - newest.count();
+        let measured = match at.checked_sub(1).map(|at| &session.items()[at]) {
+            Some(Item::Step(step)) if made_at.is_none() => total(&step.usage) + results_of(step),
+            _ => 0,
+        };
+        if measured > 0 { measured + since } else { estimate + self.fixed_tokens() }
     }
 
     /// Makes room if the conversation has come near the window's end.
@@ -159,14 +168,29 @@ impl Turn<'_> {
             return Ok(());
         };
         let steps = self.world.record.session().step_count();
-        match self.tally.made_at {
+        match self.world.tally.made_at {
             // Once for each fullness: the next answer tells how much room there is now.
             Some(made_at) if steps <= made_at => return Ok(()),
-            Some(_) => self.tally.made_at = None,
+            Some(_) => {
+                self.world.tally.made_at = None;
+                self.world.tally.base = Some(self.conversation_tokens());
+            }
             None => {}
         }
         let tokens = self.conversation_tokens();
         if tokens < usable {
+            return Ok(());
+        }
+        // What making room did not take away the last time, it will not take away now.
+        let base = self.world.tally.base.unwrap_or(0);
+        if base >= usable / 5 * 4 && tokens < base + usable / 5 {
+            if !std::mem::replace(&mut self.world.tally.told_too_small, true) {
+                let text = format!(
+                    "the model's window is nearly filled by what every request holds (about {base} \
+                     tokens); a larger window or fewer tools would help"
+                );
+                self.emit(Event::Notice { text }).await;
+            }
             return Ok(());
         }
         let saved = if self.world.room.prune { self.prune().await? } else { 0 };
@@ -174,7 +198,17 @@ impl Turn<'_> {
         if tokens.saturating_sub(saved) < usable / 5 * 4 {
             return Ok(());
         }
-        self.compact("the context is nearly full").await.map(|_| ())
+        match self.compact("the context is nearly full").await {
+            Ok(_) => Ok(()),
+            // It still fits: whoever cannot take notes now may be able to answer.
+            Err(Over::Failed(failure)) => {
+                self.world.tally.made_at = Some(steps);
+                let text = format!("the conversation could not be shortened: {failure}");
+                self.emit(Event::Notice { text }).await;
+                Ok(())
+            }
+            Err(over) => Err(over),
+        }
     }
 
     /// Leaves out outputs that nobody needs any more. Tells how many tokens that saves.
@@ -192,23 +226,28 @@ impl Turn<'_> {
 
     fn after_making_room(&mut self) {
         self.world.pipeline.forget_answers();
-        self.tally.begin_anew(self.world.record.session().step_count());
+        self.world.tally.begin_anew(self.world.record.session().step_count());
     }
 
     /// Replaces the beginning of the conversation by notes on it. Not, if there is nothing to replace.
     pub(crate) async fn compact(&mut self, reason: &str) -> Result<bool, Over> {
         let session = self.world.record.session();
-        let (from, end) = (session.sent_from(), session.items().len());
+        let from = session.sent_from();
         let Some(keep_from) = keep_from(session, self.world.room.keep()) else { return Ok(false) };
         self.emit(Event::Compacting { reason: reason.to_owned() }).await;
         let before = self.conversation_tokens();
-        let (notes, usage) = self.take_notes(from..keep_from, reason).await?;
+        let Some((notes, usage)) = self.take_notes(from..keep_from, reason).await? else {
+            return Ok(false);
+        };
         let cost = self.world.price.map(|price| price.of(&usage));
         self.world.budget.purse.spend(cost.unwrap_or(0.0));
         let session = self.world.record.session();
         let files = Files::of(&session.items()[..keep_from]);
+        // Where a newer message stands behind the notes, the older one is part of them.
+        let is_prompt = |item: &Item| matches!(item, Item::Prompt(_));
+        let repeats = !session.items()[keep_from..].iter().any(is_prompt);
         let prompt = transcript::last_prompt(&session.items()[..keep_from]);
-        let summary = transcript::summary(&notes, &files, prompt.filter(|_| keep_from <= end));
+        let summary = transcript::summary(&notes, &files, prompt.filter(|_| repeats));
         let reason = reason.to_owned();
         self.world.record.add(Entry::Compacted { summary, keep_from, reason, usage, cost })?;
         self.after_making_room();
@@ -223,7 +262,7 @@ impl Turn<'_> {
         &mut self,
         items: std::ops::Range<usize>,
         reason: &str,
-    ) -> Result<(String, Usage), Over> {
+    ) -> Result<Option<(String, Usage)>, Over> {
         let (prompt, added) = self.ask_for_instructions(reason).await?;
         let window = self.world.room.usable().unwrap_or(UNKNOWN_WINDOW);
         // Notes and instructions need room too, and a token may be less than four characters.
@@ -254,18 +293,19 @@ impl Turn<'_> {
                     spent += reply.usage;
                     let notes = words_of(reply);
                     if !notes.trim().is_empty() {
-                        return Ok((notes, spent));
+                        return Ok(Some((notes, spent)));
                     }
                 }
                 // The time is up: the closing step says what there is to say.
-                Ok(None) => break,
+                Ok(None) => return Ok(None),
                 Err(Over::Failed(failure)) if failure.kind == FailureKind::ContextOverflow => {}
                 Err(over) => return Err(over),
             }
             cap_chars /= 4;
         }
         let session = self.world.record.session();
-        Ok((transcript::digest(&session.items()[items]), spent))
+        let earlier = session.compaction().map(|c| c.summary.as_str());
+        Ok(Some((transcript::digest(earlier, &session.items()[items]), spent)))
     }
 
     async fn ask_for_instructions(&mut self, reason: &str) -> Result<(String, Vec<String>), Over> {
@@ -313,6 +353,11 @@ fn words_of(reply: Reply) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// Whether a model has answered up to here.
+fn is_answered(item: &Item) -> bool {
+    matches!(item, Item::Step(step) if step.finish.is_some())
+}
+
 /// Where the verbatim part begins: as many of the newest items as fit into `keep` tokens, cut only
 /// between steps. Nothing if there is nothing before it.
 fn keep_from(session: &Session, keep: u64) -> Option<usize> {
@@ -322,9 +367,15 @@ fn keep_from(session: &Session, keep: u64) -> Option<usize> {
     if worth.count() == 0 {
         return None;
     }
-    let mut at = items.len();
-    let mut tokens = 0;
-    while at > from {
+    // What nobody has answered yet is never turned into notes.
+    let open = items.iter().rev().take_while(|item| !is_answered(item)).count();
+    let limit = items.len() - open;
+    if limit <= from {
+        return None;
+    }
+    let mut at = limit;
+    let mut tokens: u64 = items[limit..].iter().map(tokens_of).sum();
+    while at > from && tokens <= keep {
         tokens += tokens_of(&items[at - 1]);
         if tokens > keep {
             break;
@@ -332,7 +383,7 @@ fn keep_from(session: &Session, keep: u64) -> Option<usize> {
         at -= 1;
     }
     // Everything fits, and still somebody wants room: everything becomes notes.
-    Some(if at <= from { items.len() } else { at })
+    Some(if at <= from { limit } else { at })
 }
 
 /// Outputs that can be left out, and the tokens that saves: superseded ones, and old ones beyond the
@@ -349,13 +400,19 @@ fn prunable(session: &Session) -> (Vec<CallPlace>, u64) {
         for (number, call) in step.calls().enumerate() {
             let Some(outcome) = call.outcome() else { continue };
             let touched = call.touched();
-            written_here.extend(touched.writes.iter().map(String::as_str));
+            let done = outcome.ending == Ending::Completed;
+            if done {
+                written_here.extend(touched.writes.iter().map(String::as_str));
+            }
             let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
-            let again = !repeated.insert((outcome.tool.clone(), canonical(&arguments)));
+            let key = (outcome.tool.clone(), canonical(&arguments));
+            // An answer that points to an older one does not stand in for it.
+            let whole = done && outcome.details.get("cached").is_none() && !call.is_pruned();
+            let again = if whole { !repeated.insert(key) } else { repeated.contains(&key) };
             let only_reads = touched.writes.is_empty() && !touched.reads.is_empty();
             let stale = touched.reads.iter().any(|path| written.contains(path.as_str()));
             let superseded = only_reads && (again || stale);
-            let tokens = text_tokens(&outcome.output);
+            let tokens = if call.is_pruned() { 0 } else { text_tokens(&outcome.output) };
             newest += tokens;
             let old = newest > PROTECTED_TOKENS;
             if steps >= PROTECTED_STEPS

@@ -24,6 +24,9 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
         let others = step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
         cost = cost.map(|sum| sum + others);
     }
+    let (notes, notes_cost) = session.spent_on_notes();
+    usage += notes;
+    cost = cost.map(|sum| sum + notes_cost);
     let (problem, advice) = match over {
         Over::Done | Over::Interrupted => (None, None),
         Over::Failed(failure) => (Some(failure.to_string()), Some(failure.advice())),
@@ -42,7 +45,38 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
     TurnEnd { status, problem, advice, answer: answer(session), usage, cost, steps, denials }
 }
 
+impl TurnEnd {
+    /// For a turn that never began.
+    pub(crate) fn before_it_began(over: &Over) -> Self {
+        let problem = match over {
+            Over::Broken(message) => Some(message.clone()),
+            _ => None,
+        };
+        Self {
+            status: over.status(),
+            problem,
+            advice: None,
+            answer: "".into(),
+            usage: Usage::default(),
+            cost: None,
+            steps: 0,
+            denials: Vec::new(),
+        }
+    }
+}
+
+/// Those of this agent and of all who worked for it.
 fn denials(session: &Session) -> Vec<Denial> {
+    let outcomes =
+        session.steps_of_turn().flat_map(|step| step.calls()).filter_map(|c| c.outcome());
+    let below =
+        outcomes.filter_map(|o| serde_json::from_value(o.details.get("denials")?.clone()).ok());
+    let mut all = own_denials(session);
+    all.extend(below.flat_map(|list: Vec<Denial>| list));
+    all
+}
+
+fn own_denials(session: &Session) -> Vec<Denial> {
     let calls = session.steps_of_turn().flat_map(|step| step.calls());
     let denied = calls.filter_map(|call| call.outcome()).filter(|o| o.ending == Ending::Denied);
     denied

@@ -111,13 +111,21 @@ impl Tool for Task {
     ) -> Result<ToolOutput, ToolError> {
         let Arguments { description, prompt, subagent_type, task_id, .. } = arguments;
         let order = Order { agent: subagent_type.clone(), task_id };
-        let mut engine = self.crew.hire(order).await.map_err(ToolError::ForModel)?;
+        let mut engine = tokio::select! {
+            hired = self.crew.hire(order) => hired.map_err(ToolError::ForModel)?,
+            () = context.cancel.cancelled() => {
+                let nothing = ToolOutput::text("It was interrupted before it began.");
+                return Ok(ToolOutput { interrupted: true, ..nothing });
+            }
+        };
         let id = engine.session().header.session.clone();
         let parent = engine.session().header.parent.clone();
         let model = engine.model().to_string();
         let (sender, mut events) = mpsc::channel(EVENTS_AHEAD);
         let turn = engine.prompt(vec![Content::text(prompt)], &context.cancel, &sender);
         tokio::pin!(turn);
+        // The id first: it is what the work can be gone on with.
+        context.progress.update(format!("task_id {id}"));
         let mut calls = 0;
         let end = loop {
             tokio::select! {
@@ -125,7 +133,7 @@ impl Tool for Task {
                 Some(event) = events.recv() => {
                     if let Event::CallStarted { tool, summary, .. } = event {
                         calls += 1;
-                        context.progress.update(format!("{calls} calls, now {tool} {summary}"));
+                        context.progress.update(format!("task_id {id}, {calls} calls, now {tool} {summary}"));
                     }
                 }
             }
@@ -133,18 +141,13 @@ impl Tool for Task {
         let details = json!({
             "sessionId": id, "parentSessionId": parent, "agent": subagent_type,
             "model": model, "steps": end.steps, "calls": calls,
-            "status": end.status,
+            "status": end.status, "denials": end.denials,
         });
-        report(&id, &description, &end, details)
+        Ok(report(&id, &description, &end, details))
     }
 }
 
-fn report(
-    id: &str,
-    description: &str,
-    end: &TurnEnd,
-    details: serde_json::Value,
-) -> Result<ToolOutput, ToolError> {
+fn report(id: &str, description: &str, end: &TurnEnd, details: serde_json::Value) -> ToolOutput {
     let wrap = |state: &str, tag: &str, text: &str| {
         format!("<task id=\"{id}\" state=\"{state}\">\n<{tag}>\n{text}\n</{tag}>\n</task>")
     };
@@ -154,18 +157,26 @@ fn report(
         "" => problem.to_owned(),
         answer => format!("{problem}\nThe last that it said: {answer}"),
     };
+    let mut failed = false;
     let (text, interrupted) = match end.status {
-        TurnStatus::Done | TurnStatus::Denied => (wrap("completed", "task_result", answer), false),
+        TurnStatus::Done => (wrap("completed", "task_result", answer), false),
+        TurnStatus::Denied => {
+            let what: Vec<String> =
+                end.denials.iter().map(|d| format!("{} {}", d.tool, d.summary)).collect();
+            let text = format!("{answer}\n(Denied on the way: {}.)", what.join("; "));
+            (wrap("denied", "task_result", text.trim()), false)
+        }
         TurnStatus::OutOfBudget => {
             let text = format!("{answer}\n({problem}; give its id as task_id to go on with it.)");
             (wrap("completed", "task_result", text.trim()), false)
         }
         TurnStatus::Failed => {
             let text = format!("{}\nGive its id as task_id to try to go on with it.", had(problem));
-            return Err(ToolError::ForModel(wrap("error", "task_error", &text)));
+            failed = true;
+            (wrap("error", "task_error", &text), false)
         }
         TurnStatus::Interrupted => (wrap("error", "task_error", &had("It was interrupted.")), true),
     };
     let output = ToolOutput::text(text).titled(description).with_details(details);
-    Ok(ToolOutput { interrupted, cost: end.cost, ..output })
+    ToolOutput { interrupted, failed, cost: end.cost, ..output }
 }

@@ -70,8 +70,9 @@ fn content_text(content: &[Content]) -> String {
 }
 
 /// Notes without a model: what was asked, and the last that was said.
-pub(crate) fn digest(items: &[Item]) -> String {
+pub(crate) fn digest(earlier: Option<&str>, items: &[Item]) -> String {
     const PROMPTS: usize = 20;
+    const EARLIER_CHARS: usize = 8_000;
     let prompts: Vec<String> = items
         .iter()
         .filter_map(|item| match item {
@@ -89,6 +90,9 @@ pub(crate) fn digest(items: &[Item]) -> String {
     let newest = &prompts[prompts.len().saturating_sub(PROMPTS)..];
     let mut text = String::from("## Goal\nWhat the user asked for, oldest first:\n");
     newest.iter().for_each(|prompt| text.push_str(&format!("- {prompt}\n")));
+    if let Some(earlier) = earlier {
+        text.push_str(&format!("## Earlier notes\n{}\n", cut(earlier, EARLIER_CHARS)));
+    }
     if let Some(said) = said {
         text.push_str(&format!("## Under way\nThe last that the agent said:\n{said}\n"));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use toolwright_llm::{Content, Origin, Turn, Usage};
+use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
 
 use crate::entry::{CallPlace, DeltaKind, Entry, Header, Queued, TurnStatus};
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
@@ -45,6 +45,8 @@ pub struct Session {
     steps: usize,
     queued: Vec<Queued>,
     compaction: Option<Compaction>,
+    /// What notes cost in this turn.
+    notes: Option<(Usage, f64)>,
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
@@ -62,6 +64,7 @@ impl Session {
             steps: 0,
             queued: Vec::new(),
             compaction: None,
+            notes: None,
             frozen: Vec::new(),
             frozen_items: 0,
         }
@@ -78,6 +81,11 @@ impl Session {
 
     pub fn compaction(&self) -> Option<&Compaction> {
         self.compaction.as_ref()
+    }
+
+    /// Tokens and US dollars that making room has cost in this turn.
+    pub fn spent_on_notes(&self) -> (Usage, f64) {
+        self.notes.unwrap_or_default()
     }
 
     /// The first item that is still sent to a model as it was.
@@ -139,7 +147,13 @@ impl Session {
 
     /// Whether the newest turn never came to its answer.
     pub fn is_cut_off(&self) -> bool {
-        let answered = |step: &Step| step.finish.is_some() && step.calls().next().is_none();
+        if matches!(self.ended, Some(TurnStatus::Done | TurnStatus::Denied)) {
+            return false;
+        }
+        let paused = |finish: &Finish| finish.reason == FinishReason::Pause;
+        let answered = |step: &Step| {
+            step.finish.as_ref().is_some_and(|f| !paused(f)) && step.calls().next().is_none()
+        };
         match self.items.last() {
             None => false,
             Some(Item::Step(step)) => !answered(step),
@@ -163,13 +177,21 @@ impl Session {
             Entry::Prompt { content, agent, model, steer, queued } => {
                 self.ended = None;
                 self.queued.retain(|waiting| Some(waiting.id) != queued);
+                if !steer {
+                    self.notes = None;
+                }
                 self.items.push(Item::Prompt(Prompt { content, agent, model, steer }));
             }
             Entry::Queued(message) => self.queued.push(message),
             Entry::Unqueued { id } => self.queued.retain(|waiting| waiting.id != id),
             Entry::Pruned { calls } => self.prune(&calls),
-            Entry::Compacted { summary, keep_from, usage, .. } => {
+            Entry::Compacted { summary, keep_from, usage, cost, .. } => {
                 self.usage += usage;
+                // A damaged file may hold fewer items than it once did.
+                let keep_from = keep_from.min(self.items.len());
+                let notes = self.notes.get_or_insert_default();
+                notes.0 += usage;
+                notes.1 += cost.unwrap_or(0.0);
                 self.compaction = Some(Compaction { summary, keep_from });
                 self.thaw();
             }

@@ -279,7 +279,10 @@ fn read_lines(path: &Path, bytes: &[u8]) -> Result<Contents, LogError> {
             }
             // The end of the file may be torn anywhere; cut from the first bad byte of it.
             None if is_last => return with_header(path, contents),
-            None => contents.notices.push(Notice::Damaged { line: number + 1 }),
+            None => {
+                contents.notices.push(Notice::Damaged { line: number + 1 });
+                contents.entries.extend(stand_in(piece));
+            }
         }
         contents.whole += piece.len();
     }
@@ -291,6 +294,16 @@ fn with_header(path: &Path, contents: Contents) -> Result<Contents, LogError> {
         Some(Entry::Session(_)) => Ok(contents),
         _ => Err(LogError::NoHeader { path: path.to_owned() }),
     }
+}
+
+/// What stands for a damaged line, so that what counts items still counts the same.
+fn stand_in(line: &[u8]) -> Option<Entry> {
+    const HEAD_BYTES: usize = 256;
+    let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]).into_owned();
+    let kind = head.split("\"type\":\"").nth(1)?.split('"').next()?.to_owned();
+    let is_item = matches!(kind.as_str(), "prompt" | "note" | "step_started");
+    let text = "(An entry of this session was damaged on disk and is left out.)".to_owned();
+    is_item.then_some(Entry::Note { text })
 }
 
 /// The line, if its checksum fits.

@@ -49,6 +49,7 @@ pub struct Reply {
     pub(crate) split: Option<usize>,
     pub(crate) hold_after_text: bool,
     pub(crate) cut_after_text: bool,
+    pub(crate) pause_after_text: bool,
 }
 
 impl Answer {
@@ -116,6 +117,12 @@ impl Reply {
     /// Sends the text, then nothing, with the connection open.
     pub fn hold_after_text(mut self) -> Self {
         self.hold_after_text = true;
+        self
+    }
+
+    /// Sends the text, and the rest once [`crate::ModelServer::resume`] is called.
+    pub fn pause_after_text(mut self) -> Self {
+        self.pause_after_text = true;
         self
     }
 

@@ -58,6 +58,7 @@ struct Shared {
     /// Answers what the script does not.
     respond: Option<Respond>,
     requests: Mutex<Vec<Captured>>,
+    resumed: (Mutex<bool>, std::sync::Condvar),
     arrived: Sender<()>,
     open: Mutex<Vec<TcpStream>>,
     closing: AtomicBool,
@@ -88,6 +89,7 @@ impl ModelServer {
             script: Mutex::new(script),
             respond,
             requests: Mutex::default(),
+            resumed: Default::default(),
             arrived,
             open: Mutex::default(),
             closing: AtomicBool::new(false),
@@ -121,6 +123,12 @@ impl ModelServer {
 
     pub fn last_request(&self) -> Captured {
         self.requests().pop().expect("a request")
+    }
+
+    /// Lets answers that paused go on, now and from here on.
+    pub fn resume(&self) {
+        *self.shared.resumed.0.lock().unwrap() = true;
+        self.shared.resumed.1.notify_all();
     }
 
     /// Waits until one more request has come in.
@@ -166,7 +174,7 @@ fn serve(shared: &Shared, mut stream: TcpStream) {
         shared.requests.lock().unwrap().push(captured);
         shared.arrived.send(()).ok();
         let answer = answer.unwrap_or_else(|| Answer::status(500, "the script is at its end"));
-        if !respond(&mut stream, answer, wire) {
+        if !respond(shared, &mut stream, answer, wire) {
             return;
         }
     }
@@ -192,9 +200,9 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Captured> {
 }
 
 /// Whether the connection may be used again.
-fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
+fn respond(shared: &Shared, stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
     let sent = match answer {
-        Answer::Reply(reply) => return send_reply(stream, &reply, wire),
+        Answer::Reply(reply) => return send_reply(shared, stream, &reply, wire),
         Answer::Status { status, headers, body } => {
             let extra: String = headers.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
             let length = body.len();
@@ -226,7 +234,7 @@ fn respond(stream: &mut TcpStream, answer: Answer, wire: Wire) -> bool {
     sent.is_ok()
 }
 
-fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
+fn send_reply(shared: &Shared, stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
     let head =
         "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
     let (before, after) = reply.encode(wire);
@@ -246,6 +254,15 @@ fn send_reply(stream: &mut TcpStream, reply: &Reply, wire: Wire) -> bool {
     if reply.hold_after_text {
         hold(stream);
         return false;
+    }
+    if reply.pause_after_text {
+        let mut resumed = shared.resumed.0.lock().unwrap();
+        while !*resumed {
+            let (guard, waited) =
+                shared.resumed.1.wait_timeout(resumed, crate::PATIENCE).expect("a lock");
+            assert!(!waited.timed_out(), "nobody let the answer go on");
+            resumed = guard;
+        }
     }
     if reply.cut_after_text {
         send(stream, b"event: content_block_del").ok();

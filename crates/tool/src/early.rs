@@ -11,7 +11,7 @@ use toolwright_session::Outcome;
 
 use crate::access::Plan;
 use crate::hooks::Hint;
-use crate::perform::Scope;
+use crate::perform::{KeepAnswer, Scope};
 use crate::pipeline::{CallRequest, Pipeline, Update};
 use crate::progress::Progress;
 
@@ -24,6 +24,7 @@ pub struct EarlyCalls {
 pub(crate) struct EarlyCall {
     request: CallRequest,
     verdict: watch::Receiver<Verdict>,
+    stop: CancellationToken,
     task: AbortOnDropHandle<Option<EarlyEnd>>,
 }
 
@@ -48,6 +49,8 @@ pub(crate) struct EarlyEnd {
     pub(crate) outcome: Outcome,
     /// A fault that is not the model's.
     pub(crate) fatal: Option<Update>,
+    /// To be remembered once the model has got it.
+    pub(crate) answer: Option<KeepAnswer>,
 }
 
 impl EarlyCalls {
@@ -62,7 +65,8 @@ impl EarlyCalls {
     ) {
         let before = self.begun.last().map(|call| call.verdict.clone());
         let (sender, verdict) = watch::channel(Verdict::Open);
-        let (pipeline, cancel) = (pipeline.clone(), cancel.clone());
+        let (pipeline, stop) = (pipeline.clone(), cancel.child_token());
+        let cancel = stop.clone();
         let position = self.begun.len();
         let call = request.clone();
         let task = tokio::spawn(async move {
@@ -72,7 +76,8 @@ impl EarlyCalls {
             }
             end
         });
-        self.begun.push(EarlyCall { request, verdict, task: AbortOnDropHandle::new(task) });
+        let task = AbortOnDropHandle::new(task);
+        self.begun.push(EarlyCall { request, verdict, stop, task });
     }
 
     pub fn len(&self) -> usize {
@@ -101,6 +106,8 @@ async fn attempt(
     if pipeline.serial || pipeline.hooks.is_some() {
         return None;
     }
+    // What has to be mended may be the beginning of something else: the end of the answer tells.
+    serde_json::from_str::<&serde_json::value::RawValue>(&call.arguments).ok()?;
     let readable = pipeline.read(call).ok()?;
     let ready = pipeline.plan(&readable, cancel).await.ok()?;
     if ready.plan.has_effects() || ready.hint != Hint::Nothing {
@@ -126,14 +133,14 @@ async fn attempt(
     let (updates, mut kept) = mpsc::channel(1);
     let tells = false;
     let scope = Scope { step, position, cancel, skip: &skip, updates: &updates, progress, tells };
-    let outcome = pipeline.execute(ready, &scope).await;
-    Some(EarlyEnd { outcome, fatal: kept.try_recv().ok() })
+    let (outcome, kept_answer) = pipeline.execute(ready, &scope).await;
+    Some(EarlyEnd { outcome, fatal: kept.try_recv().ok(), answer: kept_answer })
 }
 
 impl EarlyCall {
     /// Whether it is this call of the whole answer. Its id may have been made later.
     pub(crate) fn is(&self, call: &CallRequest) -> bool {
-        self.request.name == call.name && self.request.arguments == call.arguments
+        !call.cut && self.request.name == call.name && self.request.arguments == call.arguments
     }
 
     /// What it does, if it runs; nothing if it is to be run like any other.
@@ -148,7 +155,16 @@ impl EarlyCall {
         }
     }
 
-    pub(crate) async fn end(self) -> Option<EarlyEnd> {
-        self.task.await.ok().flatten()
+    /// Its end; sooner if `cancel` fires, with what it had.
+    pub(crate) async fn end(self, cancel: &CancellationToken) -> Option<EarlyEnd> {
+        let Self { stop, task, .. } = self;
+        tokio::pin!(task);
+        tokio::select! {
+            ended = &mut task => ended.ok().flatten(),
+            () = cancel.cancelled() => {
+                stop.cancel();
+                task.await.ok().flatten()
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolwright_session::{Ending, Outcome};
 
 use crate::access::{Access, Extent, Plan};
-use crate::cache::Cache;
+use crate::cache::{Before, Cache};
 use crate::door::Door;
 use crate::fit::{OUTPUT_CAP_BYTES, fit};
 use crate::pipeline::{
@@ -66,7 +66,19 @@ impl Pipeline {
         if !self.announce(&ready.tool, &ready.plan, why, scope).await {
             return not_started(&ready.tool);
         }
-        self.execute(ready, scope).await
+        let (outcome, answer) = self.execute(ready, scope).await;
+        if let Some(answer) = answer {
+            self.keep_answer(answer, &outcome);
+        }
+        outcome
+    }
+
+    /// Remembers an answer that the model gets.
+    pub(crate) fn keep_answer(&self, answer: KeepAnswer, outcome: &Outcome) {
+        let KeepAnswer { tool, arguments, step, before } = answer;
+        if let Some(cache) = &self.cache {
+            cache.keep(&tool, &arguments, step, before, outcome);
+        }
     }
 
     pub(crate) fn question(&self, ready: &Prepared, position: usize) -> Question {
@@ -114,16 +126,21 @@ impl Pipeline {
             && !scope.cancel.is_cancelled()
     }
 
-    /// The effect.
-    pub(crate) async fn execute(&self, ready: Prepared, scope: &Scope<'_>) -> Outcome {
+    /// The effect, and what is needed to remember its answer.
+    pub(crate) async fn execute(
+        &self,
+        ready: Prepared,
+        scope: &Scope<'_>,
+    ) -> (Outcome, Option<KeepAnswer>) {
         let started = Instant::now();
         let Prepared { call, tool, repairs, plan, arguments, run, .. } = ready;
         let known = self.cache.as_ref().and_then(|cache| {
             let (text, title) = cache.unchanged(&tool, &arguments)?;
-            Some(outcome(Ending::Completed, &tool, text, &title))
+            let details = json!({ "cached": true });
+            Some(Outcome { details, ..outcome(Ending::Completed, &tool, text, &title) })
         });
         if let Some(known) = known {
-            return known;
+            return (known, None);
         }
         let before = self.cache.as_ref().and_then(|_| Cache::before(&plan));
         let limit = plan.time_limit.unwrap_or(self.deadline);
@@ -182,13 +199,14 @@ impl Pipeline {
                 () = scope.cancel.cancelled() => as_it_was,
                 looked = hooks.after(&call, &arguments, outcome) => looked,
             };
-        } else if let (Some(cache), Some(before)) = (&self.cache, before) {
-            cache.keep(&tool, &arguments, scope.step, before, &outcome);
         }
         if !repairs.is_empty() {
             outcome.output.push_str(&format!("\n\n(Note on your call: {}.)", repairs.join("; ")));
         }
-        outcome
+        // What a hook looks at is never answered from memory.
+        let before = before.filter(|_| self.hooks.is_none());
+        let step = scope.step;
+        (outcome, before.map(|before| KeepAnswer { tool, arguments, step, before }))
     }
 
     /// In a task of its own, so that a panic stays in it. A tool that misses its time is told to
@@ -221,8 +239,16 @@ impl Pipeline {
     }
 
     fn fitted(&self, tool: &str, plan: &Plan, output: ToolOutput) -> Outcome {
-        let ToolOutput { output, title, mut details, attachments, fitted, interrupted, cost } =
-            output;
+        let ToolOutput {
+            output,
+            title,
+            mut details,
+            attachments,
+            fitted,
+            interrupted,
+            failed,
+            cost,
+        } = output;
         let mut text = self.outputs.secrets().mask(&output).into_owned();
         // A mark may be longer than what it stands for.
         if !fitted || text.len() > output.len().max(OUTPUT_CAP_BYTES) {
@@ -238,7 +264,11 @@ impl Pipeline {
             }
         }
         Outcome {
-            ending: if interrupted { Ending::Interrupted } else { Ending::Completed },
+            ending: match (interrupted, failed) {
+                (true, _) => Ending::Interrupted,
+                (false, true) => Ending::Failed,
+                (false, false) => Ending::Completed,
+            },
             title: if title.is_empty() { plan.summary.clone() } else { title },
             details,
             attachments,
@@ -268,6 +298,14 @@ impl Pipeline {
         };
         Outcome { title: plan.summary.clone(), ..failed(tool, fit(text, &self.outputs).text) }
     }
+}
+
+/// An answer that may be referred to later.
+pub(crate) struct KeepAnswer {
+    tool: String,
+    arguments: serde_json::Value,
+    step: usize,
+    before: Before,
 }
 
 /// A call that can run.

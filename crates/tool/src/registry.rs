@@ -146,10 +146,11 @@ impl Registry {
         let mut used: usize = visible.iter().copied().filter(own).map(|t| t.weight()).sum();
         let mut offer = Offer::default();
         for tool in visible {
-            let fits = own(&tool) || {
+            // A large one does not keep the small ones behind it out.
+            let fits = own(&tool) || used + tool.weight() <= budget;
+            if fits && !own(&tool) {
                 used += tool.weight();
-                used <= budget
-            };
+            }
             if fits {
                 offer.definitions.push(tool.definition.clone());
             } else {

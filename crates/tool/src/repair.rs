@@ -74,6 +74,9 @@ pub(crate) struct Unreadable(pub(crate) String);
 /// that the answer was cut off: then missing ends are missing content and are not made up.
 pub(crate) fn arguments(text: &str, cut: bool) -> Result<Arguments, Unreadable> {
     let trimmed = text.trim();
+    if trimmed.is_empty() && cut {
+        return Err(Unreadable("nothing of them arrived".to_owned()));
+    }
     if trimmed.is_empty() {
         return Ok(Arguments { value: Value::Object(serde_json::Map::new()), repairs: Vec::new() });
     }

@@ -173,8 +173,7 @@ impl CallTask {
             return not_started(tool);
         }
         let ended = tokio::select! {
-            // It heeds an abort by itself, in its time.
-            ended = begun.end() => ended,
+            ended = begun.end(&self.cancel) => ended,
             () = progress.pass_on(self.position, &self.updates) => None,
         };
         let Some(end) = ended else {
@@ -182,6 +181,9 @@ impl CallTask {
         };
         if let Some(fatal) = end.fatal {
             self.updates.send(fatal).await.ok();
+        }
+        if let Some(answer) = end.answer {
+            self.pipeline.keep_answer(answer, &end.outcome);
         }
         end.outcome
     }

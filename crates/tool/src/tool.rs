@@ -109,6 +109,8 @@ pub struct ToolOutput {
     pub fitted: bool,
     /// The tool was stopped; `output` is what it had.
     pub interrupted: bool,
+    /// It went wrong; `output` says how. For errors that have details or a cost.
+    pub failed: bool,
     /// US dollars that it spent on models of its own.
     pub cost: Option<f64>,
 }

@@ -112,8 +112,8 @@ async fn decide(case: &Value, folder: &Path) -> String {
 
 #[tokio::test]
 async fn rules_decide_as_they_were_observed_to() {
-    let file: PathBuf =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/permission/cases.json");
+    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/fixtures/permission/cases.json");
     let Ok(text) = std::fs::read_to_string(&file) else {
         println!("skipped: no observed cases at {}", file.display());
         return;

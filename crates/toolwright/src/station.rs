@@ -147,6 +147,7 @@ impl Employer {
         let (log, session) = self.session(order)?;
         let mut policy = bench.policy(&agent, self.auto);
         policy.allow_outputs(&Store::outputs(&log));
+        self.gate.allow_outputs(&Store::outputs(&log));
         let own = bench.hooks(&session, log.path(), Some(&agent.name));
         let hooks = Arc::new(self.hooks.below(own));
         let gate = self.gate.below(policy, &agent.name).with_hooks(Arc::clone(&hooks));

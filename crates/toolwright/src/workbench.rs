@@ -292,6 +292,11 @@ impl Workbench {
             time: options.time,
             purse: Purse::new(options.cost),
         };
+        let mut notices = notices;
+        if options.cost.is_some() && chosen.price.is_none() {
+            notices
+                .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
+        }
         let why = chosen.why.clone();
         let station = Station {
             agent: agent.clone(),

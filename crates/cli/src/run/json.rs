@@ -132,6 +132,7 @@ impl Face for JsonFace {
                 self.line("inquiry", json!({ "id": id, "questions": inquiry.items }))
             }
             Event::Queued { id, kind } => self.line("queued", json!({ "id": id, "kind": kind })),
+            Event::QuestionClosed { id } => self.line("question_closed", json!({ "id": id })),
             Event::Withdrawn { id } => self.line("withdrawn", json!({ "id": id })),
             Event::Delivered { id } => self.line("delivered", json!({ "id": id })),
             Event::Pruned { outputs, tokens } => {

@@ -6,6 +6,7 @@ mod input;
 mod json;
 mod text;
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,8 +182,12 @@ async fn drive(
         if waiting > 0 {
             note(&format!("tw: {waiting} queued message(s) not said yet; go on with: tw run -c"));
         }
-        // The last event is on its way; a face that broke has cancelled and is gone.
-        shown.await.ok();
+        // The last event is on its way; a face that broke has cancelled and is gone, and one whose
+        // reader does not read is not waited for by somebody who wants to leave.
+        tokio::select! {
+            _ = shown => {}
+            () = async { cancel.cancelled().await; tokio::time::sleep(FAREWELL).await } => {}
+        }
         tokio::select! {
             notices = engine.close() => notices.iter().for_each(|text| note(&format!("! {text}"))),
             // Somebody who wants to leave does not wait for the hooks that see them out.
@@ -234,28 +239,30 @@ fn show(
     let (done, finished) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || {
+        // What came while a person was thinking.
+        let mut later = VecDeque::new();
         loop {
-            let next = runtime.block_on(async { tokio::time::timeout(TICK, events.recv()).await });
+            let next = match later.pop_front() {
+                Some(event) => Ok(Some(event)),
+                None => runtime.block_on(async { tokio::time::timeout(TICK, events.recv()).await }),
+            };
             let (result, is_last) = match next {
                 Ok(Some(event)) => {
                     let result = face.event(&event);
                     let answered = match (&event, &asker) {
                         (Event::Question { id, question }, Some(asker)) => {
-                            Some(asker.ask(*id, question))
+                            Some((*id, asker.ask(*id, question)))
                         }
                         (Event::Inquiry { id, inquiry }, Some(asker)) => {
-                            Some(asker.inquire(*id, inquiry))
+                            Some((*id, asker.inquire(*id, inquiry)))
                         }
                         _ => None,
                     };
-                    if let Some(answered) = answered {
+                    if let Some((id, answered)) = answered {
                         // Nothing else is written until the person has answered.
-                        runtime.block_on(async {
-                            tokio::select! {
-                                _ = answered => {}
-                                () = cancel.cancelled() => note(""),
-                            }
-                        });
+                        let waiting =
+                            wait_for_answer(id, answered, &mut events, &mut later, &cancel);
+                        runtime.block_on(waiting);
                     }
                     // After an abort nothing follows.
                     let over = matches!(event, Event::TurnEnded(_)) && cancel.is_cancelled();
@@ -277,6 +284,33 @@ fn show(
         done.send(()).ok();
     });
     finished
+}
+
+/// Until the person has answered, or nobody waits for it any more.
+async fn wait_for_answer(
+    id: u64,
+    answered: oneshot::Receiver<()>,
+    events: &mut mpsc::Receiver<Event>,
+    later: &mut VecDeque<Event>,
+    cancel: &CancellationToken,
+) {
+    tokio::pin!(answered);
+    loop {
+        let event = tokio::select! {
+            _ = &mut answered => return,
+            () = cancel.cancelled() => return note(""),
+            event = events.recv() => event,
+        };
+        match event {
+            None => return,
+            Some(Event::QuestionClosed { id: closed }) if closed == id => {
+                return note("\n(nobody waits for the answer any more)");
+            }
+            // How far something was is of no use later.
+            Some(Event::CallProgress { .. }) => {}
+            Some(event) => later.push_back(event),
+        }
+    }
 }
 
 /// SIGINT, SIGTERM and SIGHUP, all of them a wish to stop.

@@ -250,6 +250,7 @@ impl Face for TextFace {
                 self.line(&text)
             }
             Event::Withdrawn { .. }
+            | Event::QuestionClosed { .. }
             | Event::Delivered { .. }
             | Event::Idle
             | Event::StepStarted

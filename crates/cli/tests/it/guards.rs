@@ -168,3 +168,35 @@ fn a_person_decides_whether_a_circle_goes_on() {
         assert_eq!(server.requests().len(), requests, "{reply}");
     }
 }
+
+#[test]
+fn a_circle_of_two_calls_is_a_circle_and_one_message_is_not() {
+    let call = |word: &str| Answer::call("bash", json!({"command": format!("echo {word}")}));
+    let script: Vec<Answer> = (0..40).map(|n| call(if n % 2 == 0 { "a" } else { "b" })).collect();
+    let server = ModelServer::start(script);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(1);
+    assert!(run.stderr.contains("goes round in circles"), "{}", run.stderr);
+
+    let many = (0..8).fold(Reply::default(), |reply, n| {
+        reply.call("bash", json!({"command": "echo same"})).with_id(&format!("c{n}"))
+    });
+    let server = ModelServer::start([many.into(), Answer::text("Done.")]);
+    let folder = self::folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
+}
+
+#[test]
+fn a_reading_call_that_was_cut_at_the_token_limit_is_not_completed_by_guessing() {
+    let server = ModelServer::start([
+        Reply::default()
+            .raw_call("read", r#"{"filePath":"a.txt","limit":1"#)
+            .finish("max_tokens")
+            .into(),
+        Answer::text("Done."),
+    ]);
+    let folder = folder().file("a.txt", "one\ntwo\n").with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
+    let result = &results(&server.last_request())[0];
+    assert!(result.contains("reached its token limit"), "{result}");
+}

@@ -124,3 +124,25 @@ fn a_program_can_answer_questions_and_abort() {
     assert!(results(&server.last_request())[1].contains("not this one"));
     assert!(run.stderr.contains("this command is not understood"), "{}", run.stderr);
 }
+
+#[test]
+fn what_is_said_while_the_answer_streams_skips_its_calls() {
+    // The call's last event comes only when the steer is known to wait.
+    let server = ModelServer::start([
+        Reply::default()
+            .say("I will now write.")
+            .call("write", json!({"filePath": "a.txt", "content": "x"}))
+            .pause_after_text()
+            .into(),
+        Answer::text("As you wish."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let mut run = folder.converse(&TALK);
+    run.wait_for("text_delta");
+    run.say(r#"{"type":"steer","text":"do not"}"#);
+    run.wait_for("\"queued\"");
+    server.resume();
+    run.wait().expect(0);
+    assert!(!folder.work().join("a.txt").exists());
+    assert!(results(&server.last_request())[0].contains("skipped"));
+}

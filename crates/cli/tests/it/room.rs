@@ -187,3 +187,54 @@ fn a_kill_while_notes_are_taken_loses_nothing_and_they_are_taken_again() {
     assert_history_is_valid(&last);
     assert!(text(&last).contains("The notes.") && text(&last).contains("the great task"));
 }
+
+#[test]
+fn a_message_that_nobody_has_answered_is_never_turned_into_notes() {
+    let server = ModelServer::start([
+        Answer::from(Reply::default().say("First.").input_tokens(15_900)),
+        Answer::text("The notes."),
+        Answer::text("Second."),
+    ]);
+    let folder = small_window(&server, "{}");
+    folder.tw(&["run", "-m", "anthropic/m", "one"]).expect(0);
+    let long = format!("{} and what is the question?", "a line of a log ".repeat(2_500));
+    folder.tw(&["run", "-c", &long]).expect(0);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    let last = text(&requests[2]);
+    assert!(last.contains("The notes.") && last.contains("and what is the question?"), "{last}");
+}
+
+#[test]
+fn where_making_room_does_not_help_it_is_not_done_at_every_step() {
+    let full = |n: u32| {
+        let call = json!({"pattern": format!("*{n}")});
+        Answer::from(Reply::default().call("glob", call).input_tokens(16_500))
+    };
+    let mut script: Vec<Answer> = vec![full(0), Answer::text("The notes.")];
+    script.extend((1..8).map(full));
+    script.push(Answer::text("Done."));
+    let server = ModelServer::start(script);
+    let folder = small_window(&server, "{}");
+    let run = folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(run.stderr.matches("making notes").count(), 1, "{}", run.stderr);
+    assert_eq!(run.stderr.matches("window is nearly filled").count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_damaged_line_of_a_shortened_session_loses_that_line_only() {
+    let server = ModelServer::start([
+        Answer::text("A long answer."),
+        Answer::text("Notes."),
+        Answer::text("More."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "a prompt to damage"]).expect(0);
+    folder.tw(&["compact"]).expect(0);
+    let file = &folder.session_files()[0];
+    let damaged = std::fs::read_to_string(file).unwrap().replacen("to damage", "to damagX", 1);
+    std::fs::write(file, damaged).unwrap();
+    let run = folder.tw(&["run", "-c", "hello again"]).expect(0);
+    assert!(run.stderr.contains("damaged"), "{}", run.stderr);
+    assert!(text(&server.last_request()).contains("hello again"));
+}

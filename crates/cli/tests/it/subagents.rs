@@ -157,3 +157,51 @@ fn an_abort_ends_the_workers_too() {
     folder.tw(&["run", "-c", "more"]).expect(0);
     assert_history_is_valid(&server.last_request());
 }
+
+#[test]
+fn what_a_worker_was_denied_is_not_told_as_success() {
+    let server =
+        ModelServer::answering(|request| match (said(request), request.messages().len()) {
+            (s, 1) if s.contains("write it") => {
+                Answer::call("write", json!({"filePath": "a.txt", "content": "x"}))
+            }
+            (s, _) if s.contains("write it") => Answer::text("I could not."),
+            (_, 1) => Answer::call("task", task("general", "write it")),
+            _ => Answer::text("Too bad."),
+        });
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let run = folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(3);
+    assert!(run.stderr.contains("denied: write"), "{}", run.stderr);
+    let report = results(&server.last_request()).pop().unwrap();
+    assert!(
+        report.contains("state=\"denied\"") && report.contains("Denied on the way"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_worker_can_read_what_was_too_large_for_its_own_answer() {
+    let server = ModelServer::answering(|request| {
+        let turns = request.messages().len();
+        match (said(request), turns) {
+            (s, 1) if s.contains("count") => {
+                Answer::call("bash", json!({"command": "seq 1 30000"}))
+            }
+            (s, 3) if s.contains("count") => {
+                let result = results(request).pop().unwrap();
+                let path = result.split_whitespace().find(|w| w.contains(".outputs/")).unwrap();
+                let path = path.trim_end_matches(['.', ')', ',', ':']).to_owned();
+                Answer::call("read", json!({"filePath": path, "offset": 29_999}))
+            }
+            (s, _) if s.contains("count") => Answer::text("Counted."),
+            (_, 1) => Answer::call("task", task("general", "count")),
+            _ => Answer::text("Done."),
+        }
+    });
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":"allow"}}"#)
+        .with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
+    let worker = server.requests().into_iter().rfind(|r| said(r).contains("count")).unwrap();
+    assert!(results(&worker)[1].contains("30000"), "{}", results(&worker)[1]);
+}

@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use toolwright_llm::Content;
 use toolwright_tool::Hint;
 
 /// How long a hook may take when it does not say.
@@ -230,4 +231,26 @@ async fn call(
         Ok(Err(_)) => Err("it crashed".to_owned()),
         Err(_) => Err(format!("it took longer than {} s", hook.deadline().as_secs_f64())),
     }
+}
+
+/// A prompt as the hooks leave it, with what they want the model to know, or why it must not be said.
+pub(crate) async fn show_prompt(
+    hooks: &Hooks,
+    about: &Value,
+    mut content: Vec<Content>,
+) -> Result<Vec<Content>, String> {
+    if !hooks.any(Point::ChatMessage) {
+        return Ok(content);
+    }
+    let output = serde_json::json!({ "parts": content });
+    let mut ran = hooks.run(Point::ChatMessage, about, output).await;
+    if let Some(reason) = ran.block {
+        return Err(reason);
+    }
+    // Parts that are no longer in the form of a prompt are not taken over.
+    if let Ok(changed) = serde_json::from_value(ran.output["parts"].take()) {
+        content = changed;
+    }
+    content.extend(ran.context.into_iter().map(Content::text));
+    Ok(content)
 }
