@@ -143,7 +143,8 @@ fn plan() -> Agent {
 fn general() -> Agent {
     let description =
         "Does a piece of work of several steps by itself: research, or a change that stands alone.";
-    let layer = Some(layer("general", &[("todowrite", Action::Deny)]));
+    let refused = ["todowrite", "question"].map(|key| (key, Action::Deny));
+    let layer = Some(layer("general", &refused));
     Agent { layer, ..named("general", description, AgentMode::Subagent) }
 }
 

@@ -107,6 +107,11 @@ impl PermissionGate {
         Arc::clone(&self.person.questions)
     }
 
+    /// Whether there is a person who could be asked something.
+    pub fn can_ask(&self) -> bool {
+        self.person.asker.is_some()
+    }
+
     /// Whether a tool with this permission key need not be offered at all.
     pub fn always_denies(&self, permission: &str) -> bool {
         lock(&self.policy).always_denies(permission)

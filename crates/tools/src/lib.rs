@@ -7,7 +7,9 @@ mod diff;
 mod edit;
 mod glob;
 mod grep;
+mod question;
 mod read;
+mod todo;
 mod walk;
 mod write;
 
@@ -15,7 +17,9 @@ pub use bash::{Bash, BashOptions};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
+pub use question::Question;
 pub use read::Read;
+pub use todo::{Todo, Todos};
 pub use write::Write;
 
 use std::sync::Arc;
@@ -24,18 +28,23 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions) {
-    let tools: [Arc<dyn AnyTool>; 6] = [
+    let tools: [Arc<dyn AnyTool>; 7] = [
         Arc::new(Bash::new(bash)),
         Arc::new(Edit),
         Arc::new(Glob),
         Arc::new(Grep),
+        Arc::new(Question),
         Arc::new(Read),
         Arc::new(Write),
     ];
-    for tool in tools {
+    for tool in tools.into_iter().chain(Todos::default().tools()) {
         registry.register_from(Source::BuiltIn, tool);
     }
 }
 
+#[cfg(test)]
+mod kit;
+#[cfg(test)]
+mod person_tests;
 #[cfg(test)]
 mod tests;

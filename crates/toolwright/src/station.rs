@@ -13,6 +13,7 @@ use toolwright_engine::{
 use toolwright_llm::{Effort, Sampling};
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, Registry, Source};
+use toolwright_tools::Todos;
 
 use crate::choose::{Chosen, Selection, named};
 use crate::workbench::Workbench;
@@ -23,6 +24,9 @@ const USUAL_DEPTH: u32 = 1;
 
 /// The part of a model's window that descriptions of tools may take.
 const TOOLS_SHARE: u64 = 10;
+
+/// Tools that only ask a person: of no use where nobody is there.
+const ASKING_TOOLS: &[&str] = &["question", "plan_enter", "plan_exit"];
 
 pub(crate) struct Station {
     pub(crate) agent: Agent,
@@ -55,6 +59,9 @@ impl Station {
                 auto: self.auto,
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
+        }
+        for tool in Todos::restore(&session).tools() {
+            registry.register_from(Source::BuiltIn, tool);
         }
         let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
         let room = &settings.compaction;
@@ -100,7 +107,8 @@ fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>) -> ChooseTools {
     let share = chosen.window.map(|w| u64::from(w) / TOOLS_SHARE);
     let budget_tokens = share.and_then(|tokens| usize::try_from(tokens).ok());
     Arc::new(move |registry| {
-        let denied = |key: &str| gate.always_denies(key);
+        let denied =
+            |key: &str| gate.always_denies(key) || (ASKING_TOOLS.contains(&key) && !gate.can_ask());
         registry.offer(&Audience { model: &model, denied: &denied, budget_tokens }).definitions
     })
 }

@@ -12,6 +12,7 @@ mod loop_basics;
 mod masking;
 mod models;
 mod permission;
+mod person;
 mod processes;
 mod queues;
 mod retention;
