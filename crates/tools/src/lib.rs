@@ -11,6 +11,7 @@ mod question;
 mod read;
 mod todo;
 mod walk;
+mod web;
 mod write;
 
 pub use bash::{Bash, BashOptions};
@@ -20,6 +21,7 @@ pub use grep::Grep;
 pub use question::Question;
 pub use read::Read;
 pub use todo::{Todo, Todos};
+pub use web::{CodeSearch, SearchOptions, SearchProvider, WebFetch, WebFetchOptions, WebSearch};
 pub use write::Write;
 
 use std::sync::Arc;
@@ -28,13 +30,14 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions) {
-    let tools: [Arc<dyn AnyTool>; 7] = [
+    let tools: [Arc<dyn AnyTool>; 8] = [
         Arc::new(Bash::new(bash)),
         Arc::new(Edit),
         Arc::new(Glob),
         Arc::new(Grep),
         Arc::new(Question),
         Arc::new(Read),
+        Arc::new(WebFetch::default()),
         Arc::new(Write),
     ];
     for tool in tools.into_iter().chain(Todos::default().tools()) {
