@@ -9,6 +9,7 @@ mod glob;
 mod grep;
 mod question;
 mod read;
+mod skill;
 mod todo;
 mod walk;
 mod web;
@@ -20,6 +21,7 @@ pub use glob::Glob;
 pub use grep::Grep;
 pub use question::Question;
 pub use read::Read;
+pub use skill::{Skill, SkillTool};
 pub use todo::{Todo, Todos};
 pub use web::{CodeSearch, SearchOptions, SearchProvider, WebFetch, WebFetchOptions, WebSearch};
 pub use write::Write;
@@ -49,5 +51,7 @@ pub fn register_all(registry: &Registry, bash: BashOptions) {
 mod kit;
 #[cfg(test)]
 mod person_tests;
+#[cfg(test)]
+mod skill_tests;
 #[cfg(test)]
 mod tests;

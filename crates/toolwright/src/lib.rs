@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod configured;
 mod hooks;
 mod housekeeping;
 mod secrets;

@@ -16,6 +16,7 @@ use toolwright_tool::{Audience, Registry, Source};
 use toolwright_tools::Todos;
 
 use crate::choose::{Chosen, Selection, named};
+use crate::configured::register_skills;
 use crate::workbench::Workbench;
 
 /// How deep agents may give work to agents when nobody says otherwise: those who work for others do
@@ -60,6 +61,8 @@ impl Station {
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
         }
+        let skills = bench.skills_for(&|name| !gate.denies_outright("skill", name));
+        register_skills(&registry, skills);
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
-use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
+use toolwright_config::{
+    Agent, AgentError, Config, ConfigError, Paths, Skill, find_instructions, find_skills,
+};
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
@@ -18,6 +20,7 @@ use toolwright_tools::BashOptions;
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::configured;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::secrets;
@@ -45,6 +48,7 @@ pub struct Workbench {
     pub paths: Paths,
     pub workspace: Arc<Workspace>,
     pub config: Config,
+    pub skills: Arc<[Skill]>,
     env: fn(&str) -> Option<String>,
     secrets: Arc<OnceLock<Secrets>>,
 }
@@ -118,7 +122,15 @@ impl Workbench {
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
         let secrets = Arc::default();
-        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets })
+        let mut config = config;
+        if let Err(problem) = configured::search_provider(&config.settings.websearch, &env) {
+            config.warnings.push(problem);
+        }
+        let (directory, worktree) = (workspace.directory(), workspace.worktree());
+        let skills = find_skills(&paths, directory, worktree, &config.settings.skills.paths);
+        config.warnings.extend(skills.warnings);
+        let skills = skills.found.into();
+        Ok(Self { skills, paths, workspace: Arc::new(workspace), config, env, secrets })
     }
 
     pub fn store(&self) -> Store {
@@ -133,7 +145,14 @@ impl Workbench {
         let mut layers = vec![shipped_defaults()];
         layers.extend(self.config.layers.iter().cloned());
         layers.extend(agent.layer.clone());
-        Policy::new(layers).with_auto(auto)
+        let mut policy = Policy::new(layers).with_auto(auto);
+        // A skill names files that lie with it.
+        for folder in self.skills.iter().filter_map(|skill| skill.location.parent()) {
+            // As paths are judged: by where a link leads.
+            let real = std::fs::canonicalize(folder);
+            policy.allow_outputs(real.as_deref().unwrap_or(folder));
+        }
+        policy
     }
 
     /// The built-in tools.
@@ -143,7 +162,22 @@ impl Workbench {
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
+        configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
         registry
+    }
+
+    /// The skills that `allowed` lets pass, as the tool takes them.
+    pub(crate) fn skills_for(
+        &self,
+        allowed: &dyn Fn(&str) -> bool,
+    ) -> Vec<toolwright_tools::Skill> {
+        let skills = self.skills.iter().filter(|skill| allowed(&skill.name)).cloned();
+        let own = |Skill { name, description, location }| toolwright_tools::Skill {
+            name,
+            description,
+            location,
+        };
+        skills.map(own).collect()
     }
 
     pub async fn choose_model(

@@ -11,6 +11,7 @@ mod images;
 mod loop_basics;
 mod masking;
 mod models;
+mod outside;
 mod permission;
 mod person;
 mod processes;
