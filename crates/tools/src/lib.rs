@@ -48,6 +48,8 @@ pub fn register_all(registry: &Registry, bash: BashOptions) {
 }
 
 #[cfg(test)]
+mod batch_tests;
+#[cfg(test)]
 mod kit;
 #[cfg(test)]
 mod person_tests;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolwright_session::{Ending, Item, Session};
 use toolwright_tool::{
     Access, AnyTool, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
@@ -49,8 +49,8 @@ impl Todos {
         let written = steps
             .flat_map(|step| step.calls().collect::<Vec<_>>().into_iter().rev())
             .filter_map(|call| call.outcome())
-            .filter(|outcome| outcome.tool == WRITE && outcome.ending == Ending::Completed)
-            .find_map(|outcome| serde_json::from_value(outcome.details["todos"].clone()).ok());
+            .filter(|outcome| outcome.ending == Ending::Completed)
+            .find_map(|outcome| list_in(&outcome.tool, &outcome.details));
         Self { list: Arc::new(Mutex::new(written.unwrap_or_default())) }
     }
 
@@ -75,6 +75,19 @@ impl Todos {
         ToolOutput::text(text)
             .titled(format!("{left} todos"))
             .with_details(json!({ "todos": todos }))
+    }
+}
+
+/// The list that a call wrote, also as one of several in a batch.
+fn list_in(tool: &str, details: &Value) -> Option<Vec<Todo>> {
+    match tool {
+        WRITE => serde_json::from_value(details["todos"].clone()).ok(),
+        "batch" => {
+            let done = details["details"].as_array()?.iter().rev();
+            let mut done = done.filter(|entry| entry["success"] == true);
+            done.find_map(|e| (e["tool"] == WRITE).then(|| list_in(WRITE, &e["details"]))?)
+        }
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolwright_config::{Config, Settings, WebsearchSettings};
-use toolwright_tool::{AnyTool, Registry, Source};
+use toolwright_tool::{AnyTool, BatchTool, Registry, Source};
 use toolwright_tools::{
     CodeSearch, SearchOptions, SearchProvider, Skill, SkillTool, WebFetch, WebFetchOptions,
     WebSearch,
@@ -65,6 +65,9 @@ pub(crate) fn register(
         registry.register_from(listed, tool);
     }
     register_skills(registry, skills);
+    if settings.experimental.batch_tool {
+        registry.register_from(Source::BuiltIn, Arc::new(BatchTool));
+    }
 }
 
 pub(crate) fn register_skills(registry: &Registry, skills: Vec<Skill>) {
