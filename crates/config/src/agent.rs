@@ -134,9 +134,17 @@ fn build() -> Agent {
     named("build", description, AgentMode::Primary)
 }
 
+/// All that the plan agent may write.
+const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.md"];
+
 fn plan() -> Agent {
-    let description = "Looks and thinks, and changes no file.";
-    let layer = Some(layer("plan", &[("edit", Action::Deny)]));
+    let description = "Looks and thinks, and changes no file but its plan.";
+    let mut layer = layer("plan", &[("edit", Action::Deny)]);
+    for pattern in PLAN_FILES {
+        let (permission, pattern) = ("edit".to_owned(), (*pattern).to_owned());
+        layer.rules.push(Rule { permission, pattern, action: Action::Allow });
+    }
+    let layer = Some(layer);
     Agent { layer, ..named("plan", description, AgentMode::Primary) }
 }
 

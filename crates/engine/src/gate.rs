@@ -103,6 +103,12 @@ impl PermissionGate {
         }
     }
 
+    /// Goes on under other rules. What the person agreed to before still holds where these ask.
+    pub fn change_rules(&self, policy: Policy) {
+        let mut current = lock(&self.policy);
+        *current = policy.keeping_approvals_of(&current);
+    }
+
     pub fn questions(&self) -> Arc<Questions> {
         Arc::clone(&self.person.questions)
     }

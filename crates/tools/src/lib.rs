@@ -7,6 +7,7 @@ mod diff;
 mod edit;
 mod glob;
 mod grep;
+mod plan_mode;
 mod question;
 mod read;
 mod skill;
@@ -19,6 +20,9 @@ pub use bash::{Bash, BashOptions};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
+pub use plan_mode::{
+    BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
+};
 pub use question::Question;
 pub use read::Read;
 pub use skill::{Skill, SkillTool};

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolwright_tool::Unanswered;
 
 use crate::kit::{Door, Kit};
-use crate::{Question, Todos};
+use crate::{PlanEnter, PlanExit, Question, Todos};
 
 #[tokio::test]
 async fn a_list_is_replaced_whole_and_read_back_in_order() {
@@ -70,4 +70,30 @@ async fn a_question_that_nobody_answers_says_why() {
     assert!(kit.error("question", json!({"questions": []})).await.contains("at least one"));
     let missing = kit.error("question", json!({"questions": [{"header": "x"}]})).await;
     assert!(missing.contains("question"), "{missing}");
+}
+
+#[tokio::test]
+async fn only_a_clear_yes_leads_to_the_other_agent() {
+    let yes = || Ok(vec![vec!["Yes".to_owned()]]);
+    let no = || Ok(vec![vec!["No".to_owned()]]);
+    let replies = vec![yes(), yes(), no(), Ok(vec![vec![]]), Err(Unanswered::Dismissed)];
+    let door = Door { replies: Mutex::new(replies), ..Door::default() };
+    let file = || "plans/a.md".to_owned();
+    let tools =
+        [Arc::new(PlanEnter { file: file() }) as _, Arc::new(PlanExit { file: file() }) as _];
+    let kit = Kit::behind(door, tools);
+    let entered = kit.ok("plan_enter", json!({})).await;
+    assert_eq!(entered.details, json!({"switch_agent": "plan", "plan": "plans/a.md"}));
+    assert!(entered.output.contains("plans/a.md"));
+    let left = kit.ok("plan_exit", json!({})).await;
+    assert_eq!(left.details["switch_agent"], "build");
+    for _ in 0..3 {
+        let error = kit.error("plan_exit", json!({})).await;
+        assert!(error.starts_with("The user dismissed this question"), "{error}");
+    }
+    assert!(kit.error("plan_exit", json!({})).await.starts_with("Nobody can be asked"));
+    let inquiries = kit.door.inquiries.lock().unwrap();
+    let headers: Vec<&str> = inquiries.iter().map(|i| i.items[0].header.as_str()).collect();
+    assert_eq!(headers[..2], ["Plan Mode", "Build Agent"]);
+    assert!(!inquiries[0].items[0].custom, "yes or no");
 }

@@ -12,6 +12,7 @@ mod choose;
 mod configured;
 mod hooks;
 mod housekeeping;
+mod planning;
 mod secrets;
 mod station;
 mod workbench;
@@ -19,6 +20,7 @@ mod workbench;
 pub use agent::{Agent, AgentBuilder, AskError};
 pub use auth::Credentials;
 pub use choose::{Chosen, ModelError, Selection, choose_model};
+pub use planning::Handover;
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

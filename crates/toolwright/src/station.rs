@@ -17,6 +17,7 @@ use toolwright_tools::Todos;
 
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
+use crate::planning;
 use crate::workbench::Workbench;
 
 /// How deep agents may give work to agents when nobody says otherwise: those who work for others do
@@ -63,6 +64,11 @@ impl Station {
         }
         let skills = bench.skills_for(&|name| !gate.denies_outright("skill", name));
         register_skills(&registry, skills);
+        let (worktree, id) = (bench.workspace.worktree(), &session.header.session);
+        let plan_file = planning::plan_file(worktree, id);
+        if self.depth == 0 {
+            planning::register(&registry, bench, &agent.name, &plan_file);
+        }
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }
@@ -73,13 +79,8 @@ impl Station {
             agent: agent.name.clone(),
             tools: choose_tools(&chosen, gate),
             max_output_tokens: chosen.max_output_tokens,
-            sampling: Sampling {
-                temperature: agent.temperature,
-                top_p: agent.top_p,
-                seed: agent.seed,
-                stop: agent.stop.clone(),
-            },
-            effort: self.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
+            sampling: sampling_of(&agent),
+            effort: effort_of(self.effort, &agent),
             price: chosen.price.clone(),
             budget,
             hooks,
@@ -93,7 +94,7 @@ impl Station {
                 prune: room.prune.unwrap_or(usual.prune),
                 keep: room.preserve_recent_tokens,
             },
-            ..EngineOptions::new(bench.system(&agent))
+            ..EngineOptions::new(planning::with_note(bench.system(&agent), &agent, &plan_file))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.
         let record = match session.header.parent {
@@ -114,6 +115,19 @@ fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>) -> ChooseTools {
             |key: &str| gate.always_denies(key) || (ASKING_TOOLS.contains(&key) && !gate.can_ask());
         registry.offer(&Audience { model: &model, denied: &denied, budget_tokens }).definitions
     })
+}
+
+pub(crate) fn sampling_of(agent: &Agent) -> Sampling {
+    Sampling {
+        temperature: agent.temperature,
+        top_p: agent.top_p,
+        seed: agent.seed,
+        stop: agent.stop.clone(),
+    }
+}
+
+pub(crate) fn effort_of(asked: Option<Effort>, agent: &Agent) -> Option<Effort> {
+    asked.or_else(|| named_effort(agent.effort.as_deref()?))
 }
 
 /// A word that is no effort (another agent's variant) leaves it to the provider.

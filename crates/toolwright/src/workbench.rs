@@ -23,6 +23,7 @@ use crate::choose::{Chosen, ModelError, choose_model};
 use crate::configured;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
+use crate::planning::{Handover, last_agent};
 use crate::secrets;
 use crate::station::Station;
 
@@ -109,6 +110,8 @@ pub struct Desk {
     pub agent: Agent,
     pub chosen: crate::Selection,
     pub notices: Vec<String>,
+    /// For when the person agrees to another agent.
+    pub handover: Handover,
 }
 
 impl Workbench {
@@ -280,9 +283,9 @@ impl Workbench {
             SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
         };
         // A session goes on with the agent and the model that it had, unless others are named.
+        let worked = before.as_ref().and_then(last_agent);
         let before = before.as_ref().and_then(Session::last_prompt);
-        let name = options.agent.as_deref().or(before.map(|p| p.agent.as_str()));
-        let agent = self.agent(name)?;
+        let agent = self.agent(options.agent.as_deref().or(worked.as_deref()))?;
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
@@ -305,6 +308,16 @@ impl Workbench {
             purse: Purse::new(options.cost),
         };
         let why = chosen.why.clone();
+        let handover = Handover {
+            bench: self.clone(),
+            gate: Arc::clone(&gate),
+            registry: registry.clone(),
+            outputs: Store::outputs(&log),
+            auto: options.auto,
+            steps: options.steps,
+            effort: options.effort,
+            usual_steps: Budget::default().steps,
+        };
         let station = Station {
             agent: agent.clone(),
             chosen,
@@ -319,7 +332,7 @@ impl Workbench {
             auto: options.auto,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, agent, chosen: why, notices })
+        Ok(Desk { engine, questions, agent, chosen: why, notices, handover })
     }
 
     fn open_session(

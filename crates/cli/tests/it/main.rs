@@ -14,6 +14,7 @@ mod models;
 mod outside;
 mod permission;
 mod person;
+mod planning;
 mod processes;
 mod queues;
 mod retention;

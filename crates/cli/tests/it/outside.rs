@@ -93,3 +93,29 @@ fn without_skills_and_with_all_of_them_denied_there_is_no_such_tool() {
     folder.tw(&RUN).expect(0);
     assert_eq!(offered(&server.last_request(), "skill"), None);
 }
+
+#[test]
+fn several_calls_as_one_are_offered_where_that_is_switched_on() {
+    let calls = json!([
+        {"tool": "todowrite", "parameters": {"todos": [{"content": "in a batch"}]}},
+        {"tool": "read", "parameters": {"filePath": "a.txt"}},
+    ]);
+    let batch = || Answer::call("batch", json!({ "tool_calls": calls }));
+    let server = ModelServer::start([batch(), Answer::text("None.")]);
+    let folder = folder().with_model(&server, Wire::Anthropic).file("a.txt", "content of a");
+    folder.tw(&RUN).expect(0);
+    assert_eq!(offered(&server.last_request(), "batch"), None);
+    assert!(results(&server.last_request())[0].contains("There is no tool named \"batch\""));
+    for answer in
+        [batch(), Answer::text("Read."), Answer::call("todoread", json!({})), Answer::text("Kept.")]
+    {
+        server.then(answer);
+    }
+    folder.write("toolwright.json", r#"{"experimental": {"batch_tool": true}}"#);
+    folder.tw(&["run", "--trust", "-m", "anthropic/m", "go"]).expect(0);
+    assert!(offered(&server.last_request(), "batch").is_some());
+    assert!(results(&server.last_request())[0].contains("1: content of a"));
+    folder.tw(&["run", "--trust", "-c", "and the list?"]).expect(0);
+    let list = &results(&server.last_request())[1];
+    assert!(list.contains("in a batch"), "{list}");
+}
