@@ -218,3 +218,17 @@ async fn a_redirect_to_this_machine_is_refused_by_its_address() {
     assert!(kit.error("webfetch", json!({"url": site.url})).await.contains("not fetched"));
     assert!(inside.requests().is_empty());
 }
+
+#[tokio::test]
+async fn a_connection_goes_to_the_addresses_that_were_checked_and_nowhere_else() {
+    let site = Site::new(|_| page("text/plain", "pinned"));
+    let address: std::net::SocketAddr = site.url.trim_start_matches("http://").parse().unwrap();
+    // No server knows this name: only the pin leads anywhere.
+    let url = reqwest::Url::parse(&format!("http://pinned.invalid:{}/", address.port())).unwrap();
+    let client = super::http::client(&url, &[address]).unwrap();
+    let response = client.get(url.clone()).send().await.unwrap();
+    assert_eq!(super::http::body(response).await.unwrap(), b"pinned");
+    let url = reqwest::Url::parse(&format!("http://localhost:{}/", address.port())).unwrap();
+    let nowhere = super::http::client(&url, &[]).unwrap();
+    assert!(nowhere.get(url).send().await.is_err(), "the name is not looked up a second time");
+}
