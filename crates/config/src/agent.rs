@@ -134,16 +134,25 @@ fn build() -> Agent {
     named("build", description, AgentMode::Primary)
 }
 
+/// All that the plan agent may write.
+const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.md"];
+
 fn plan() -> Agent {
-    let description = "Looks and thinks, and changes no file.";
-    let layer = Some(layer("plan", &[("edit", Action::Deny)]));
+    let description = "Looks and thinks, and changes no file but its plan.";
+    let mut layer = layer("plan", &[("edit", Action::Deny)]);
+    for pattern in PLAN_FILES {
+        let (permission, pattern) = ("edit".to_owned(), (*pattern).to_owned());
+        layer.rules.push(Rule { permission, pattern, action: Action::Allow });
+    }
+    let layer = Some(layer);
     Agent { layer, ..named("plan", description, AgentMode::Primary) }
 }
 
 fn general() -> Agent {
     let description =
         "Does a piece of work of several steps by itself: research, or a change that stands alone.";
-    let layer = Some(layer("general", &[("todowrite", Action::Deny)]));
+    let refused = ["todowrite", "question"].map(|key| (key, Action::Deny));
+    let layer = Some(layer("general", &refused));
     Agent { layer, ..named("general", description, AgentMode::Subagent) }
 }
 

@@ -7,12 +7,15 @@
 
 mod agent;
 mod file;
+mod front_matter;
 mod hooks;
 mod instructions;
 mod load;
 mod matcher;
 mod paths;
 mod settings;
+mod skills;
+mod tool_settings;
 
 pub use agent::{Agent, AgentError};
 pub use file::ConfigError;
@@ -24,6 +27,10 @@ pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
     ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
+};
+pub use skills::{Skill, Skills, find_skills};
+pub use tool_settings::{
+    ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
 
 #[cfg(test)]

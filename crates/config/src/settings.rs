@@ -7,6 +7,9 @@ use serde::Deserialize;
 use toolwright_permission::{Action, Rule};
 
 use crate::hooks::HookSettings;
+use crate::tool_settings::{
+    ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
+};
 
 /// Every key that may stand at the top of a file.
 pub(crate) const KNOWN_KEYS: &[&str] = &[
@@ -54,6 +57,8 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "tool_cache",
     "tool_timeout",
     "hooks",
+    "webfetch",
+    "websearch",
 ];
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -79,6 +84,10 @@ pub struct Settings {
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
     pub tools: BTreeMap<String, bool>,
+    pub webfetch: WebfetchSettings,
+    pub websearch: WebsearchSettings,
+    pub skills: SkillsSettings,
+    pub experimental: ExperimentalSettings,
     /// As one file has them; those of all files are in [`crate::Config::hooks`].
     pub(crate) hooks: Option<HookSettings>,
 }

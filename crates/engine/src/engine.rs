@@ -60,6 +60,16 @@ impl EngineOptions {
     }
 }
 
+/// What another agent brings with it. Model, tools and rules are looked after by whoever has them.
+pub struct AgentChange {
+    pub agent: String,
+    pub system: String,
+    pub sampling: Sampling,
+    pub effort: Option<Effort>,
+    /// Model calls for one prompt.
+    pub steps: usize,
+}
+
 pub struct Engine {
     model: Arc<dyn Model>,
     pipeline: Pipeline,
@@ -89,16 +99,8 @@ impl Engine {
     ) -> Result<Self, LogError> {
         settle_open_calls(&mut record)?;
         let EngineOptions { agent, system, hooks, .. } = options;
-        let about = json!({ "agent": agent, "model": model.origin().to_string() });
         let is_new = record.session().items().is_empty();
-        let system = match record.session().system_prompt(&agent).map(str::to_owned) {
-            Some(frozen) => frozen,
-            None => {
-                let system = transform_system(&hooks, &about, system).await;
-                record.add(Entry::Brief { agent: agent.clone(), system: system.clone() })?;
-                system
-            }
-        };
+        let system = brief(&mut record, &hooks, model.origin(), &agent, system).await?;
         let mut context = Vec::new();
         if hooks.any(Point::SessionStart) {
             let source = if is_new { "startup" } else { "resume" };
@@ -137,6 +139,19 @@ impl Engine {
 
     pub fn model(&self) -> &Origin {
         self.model.origin()
+    }
+
+    /// Goes on as another agent, from the next prompt on. Between turns only.
+    pub async fn change_agent(&mut self, change: AgentChange) -> Result<(), LogError> {
+        let AgentChange { agent, system, sampling, effort, steps } = change;
+        let origin = self.model.origin();
+        let system = brief(&mut self.record, &self.hooks, origin, &agent, system).await?;
+        self.template.system = system.into();
+        self.template.sampling = sampling;
+        self.template.effort = effort;
+        self.budget.steps = steps;
+        self.agent = agent;
+        Ok(())
     }
 
     pub fn session(&self) -> &Session {
@@ -345,6 +360,23 @@ impl Engine {
             }
         }
     }
+}
+
+/// The system prompt that is frozen for this agent; frozen now, if it takes over here.
+async fn brief(
+    record: &mut Record,
+    hooks: &Hooks,
+    model: &Origin,
+    agent: &str,
+    system: String,
+) -> Result<String, LogError> {
+    if let Some(frozen) = record.session().system_prompt(agent) {
+        return Ok(frozen.to_owned());
+    }
+    let about = json!({ "agent": agent, "model": model.to_string() });
+    let system = transform_system(hooks, &about, system).await;
+    record.add(Entry::Brief { agent: agent.to_owned(), system: system.clone() })?;
+    Ok(system)
 }
 
 async fn transform_system(hooks: &Hooks, about: &Value, system: String) -> String {

@@ -121,8 +121,19 @@ impl PermissionGate {
         }
     }
 
+    /// Goes on under other rules. What the person agreed to before still holds where these ask.
+    pub fn change_rules(&self, policy: Policy) {
+        let mut current = lock(&self.policy);
+        *current = policy.keeping_approvals_of(&current);
+    }
+
     pub fn questions(&self) -> Arc<Questions> {
         Arc::clone(&self.person.questions)
+    }
+
+    /// Whether there is a person who could be asked something.
+    pub fn can_ask(&self) -> bool {
+        self.person.asker.is_some()
     }
 
     /// Whether a tool with this permission key need not be offered at all.

@@ -26,7 +26,7 @@ mod transcript;
 pub use agent_loop::{Clock, SystemClock};
 pub use budget::{Budget, Purse};
 pub use context::{Context, system_prompt};
-pub use engine::{Engine, EngineOptions};
+pub use engine::{AgentChange, Engine, EngineOptions};
 pub use event::{Answer, Denial, Event, TurnEnd};
 pub use gate::{PermissionGate, Questions};
 pub use hooks::{Hook, Hooks, OnFailure, Point, Verdict};

@@ -79,6 +79,12 @@ impl Policy {
         self
     }
 
+    /// What a person agreed to under other rules still holds, as far as these ask at all.
+    pub fn keeping_approvals_of(mut self, other: &Self) -> Self {
+        self.approvals.clone_from(&other.approvals);
+        self
+    }
+
     /// Adds to the shipped defaults; every configured layer still has its say.
     pub fn allow_by_default(&mut self, permission: &str, pattern: &str) {
         let (permission, pattern) = (permission.to_owned(), pattern.to_owned());

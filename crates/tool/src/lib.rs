@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod access;
+mod batch;
 mod cache;
 mod capture;
 mod deferred;
@@ -31,6 +32,7 @@ mod validate;
 mod workspace;
 
 pub use access::{Access, Extent, Plan};
+pub use batch::BatchTool;
 pub use cache::canonical;
 pub use capture::{Capture, Captured};
 pub use door::{Choice, Door, Inquiry, InquiryItem, Replies, Unanswered};

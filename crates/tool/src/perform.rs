@@ -160,6 +160,7 @@ impl Pipeline {
             outputs: self.outputs.clone(),
             door: door.clone(),
             deadline: limit,
+            pipeline: self.clone(),
         };
         let mut outcome = match self.run(run, context, scope).await {
             Ran::Output(output) => self.fitted(&tool, &plan, output),

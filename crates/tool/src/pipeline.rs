@@ -156,7 +156,6 @@ pub struct Pipeline {
     pub(crate) registry: Registry,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) workspace: Arc<Workspace>,
-    plan_context: Arc<PlanContext>,
     pub(crate) outputs: Outputs,
     pub(crate) deadline: Duration,
     pub(crate) serial: bool,
@@ -193,10 +192,9 @@ impl Pipeline {
         options: PipelineOptions,
     ) -> Self {
         let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets } = options;
-        let plan_context = Arc::new(PlanContext { workspace: Arc::clone(&workspace), deadline });
         let outputs = Outputs::new(outputs).masking(secrets);
         let cache = cache.then(Arc::default);
-        Self { registry, gate, workspace, plan_context, outputs, deadline, serial, cache, hooks }
+        Self { registry, gate, workspace, outputs, deadline, serial, cache, hooks }
     }
 
     pub fn gate(&self) -> &Arc<dyn Gate> {
@@ -291,7 +289,11 @@ impl Pipeline {
         cancel: &CancellationToken,
     ) -> Result<Ready, Outcome> {
         let tool = call.entry.definition.name.clone();
-        let context = Arc::clone(&self.plan_context);
+        let context = Arc::new(PlanContext {
+            workspace: Arc::clone(&self.workspace),
+            deadline: self.deadline,
+            pipeline: self.clone(),
+        });
         let planning = Arc::clone(&call.entry.tool).plan(call.arguments.clone(), context);
         // In a task of its own, because a tool that panics must not take the turn with it.
         let task = AbortOnDropHandle::new(tokio::spawn(planning));
@@ -323,6 +325,11 @@ impl Pipeline {
 }
 
 impl Readable {
+    /// The tool that it is a call of, by its real name.
+    pub(crate) fn tool(&self) -> &str {
+        &self.entry.definition.name
+    }
+
     /// What is wrong with the arguments, if anything, in the tool's own words where it has them.
     fn check(&self) -> Result<(), Outcome> {
         let tool = &self.call.tool;

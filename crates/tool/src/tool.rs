@@ -16,6 +16,7 @@ use toolwright_llm::Media;
 use crate::access::Plan;
 use crate::door::Door;
 use crate::fit::Outputs;
+use crate::pipeline::Pipeline;
 use crate::progress::Progress;
 use crate::workspace::{Files, Workspace};
 
@@ -135,6 +136,8 @@ pub struct PlanContext {
     pub workspace: Arc<Workspace>,
     /// How long a call may take that does not say so itself.
     pub deadline: Duration,
+    /// For a tool that plans other calls.
+    pub(crate) pipeline: Pipeline,
 }
 
 /// What a running call may use.
@@ -150,6 +153,8 @@ pub struct RunContext {
     pub door: Door,
     /// How long the call may take; the tool ends by itself and keeps what it has.
     pub deadline: Duration,
+    /// For a tool that makes other calls.
+    pub(crate) pipeline: Pipeline,
 }
 
 pub type MayRead = Arc<dyn Fn(&Path) -> bool + Send + Sync>;

@@ -9,9 +9,11 @@
 mod agent;
 mod auth;
 mod choose;
+mod configured;
 mod hooks;
 mod housekeeping;
 mod keyring;
+mod planning;
 mod secrets;
 mod station;
 mod workbench;
@@ -20,6 +22,7 @@ pub use agent::{Agent, AgentBuilder, AskError};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use keyring::{Keyring, KeyringError};
+pub use planning::Handover;
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

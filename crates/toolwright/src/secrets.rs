@@ -7,6 +7,8 @@ use toolwright_config::{ProviderSettings, Settings};
 use toolwright_llm::PROVIDERS;
 use toolwright_tool::Secrets;
 
+use crate::configured::search_variables;
+
 /// What people write where a program wants a key and the server does not. Masking these would
 /// damage ordinary text.
 const PLACEHOLDERS: &[&str] = &[
@@ -28,7 +30,8 @@ const PLACEHOLDERS: &[&str] = &[
 /// name.
 pub(crate) fn key_variables(settings: &Settings) -> impl Iterator<Item = &str> {
     let known = PROVIDERS.iter().flat_map(|p| p.key_variables).copied();
-    known.chain(settings.provider.values().flat_map(|p| &p.env).map(String::as_str))
+    let own = settings.provider.values().flat_map(|p| &p.env).map(String::as_str);
+    known.chain(own).chain(search_variables(settings))
 }
 
 /// From the environment, the settings and the stored keys (by provider).
@@ -40,7 +43,13 @@ pub(crate) fn collect(
     let found = key_variables(settings).filter_map(|name| Some((name.to_owned(), env(name)?)));
     let configured = settings.provider.iter().flat_map(|(id, own)| of_provider(id, own));
     let kept = stored.into_iter().map(|(id, key)| (format!("stored key of {id}"), key));
-    let all = found.chain(configured).chain(kept).map(|(name, v)| (name, v.trim().to_owned()));
+    let search = settings.websearch.api_key.iter();
+    let search = search.map(|key| ("websearch.apiKey".to_owned(), key.clone()));
+    let all = found
+        .chain(configured)
+        .chain(kept)
+        .chain(search)
+        .map(|(name, v)| (name, v.trim().to_owned()));
     Secrets::new(all.filter(|(_, value)| !PLACEHOLDERS.contains(&value.to_lowercase().as_str())))
 }
 
@@ -84,10 +93,12 @@ mod tests {
                 },
                 "local": { "options": { "apiKey": "lm-studio" } },
             },
+            "websearch": { "apiKey": "key-of-a-search", "env": "SEARCH_TOKEN" },
         }))
         .unwrap();
         let env = |name: &str| match name {
             "ANTHROPIC_API_KEY" => Some("key-in-the-environment".to_owned()),
+            "SEARCH_TOKEN" => Some("token-of-a-search".to_owned()),
             "OWN_TOKEN" => Some("token-of-my-own\n".to_owned()),
             _ => None,
         };
@@ -100,6 +111,8 @@ mod tests {
             ("header-token-1", "[masked: provider.own.options.headers.Authorization]"),
             ("dXNlcjpwYXNz", "[masked: provider.own.options.headers.X-Other]"),
             ("key-that-was-stored", "[masked: stored key of openai]"),
+            ("key-of-a-search", "[masked: websearch.apiKey]"),
+            ("token-of-a-search", "[masked: SEARCH_TOKEN]"),
             ("lm-studio", "lm-studio"),
             ("an ordinary header", "an ordinary header"),
         ] {

@@ -13,8 +13,11 @@ use toolwright_engine::{
 use toolwright_llm::{Effort, Sampling};
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
+use toolwright_tools::Todos;
 
 use crate::choose::{Chosen, Selection, named};
+use crate::configured::register_skills;
+use crate::planning;
 use crate::workbench::Workbench;
 
 /// How deep agents may give work to agents when nobody says otherwise: those who work for others do
@@ -23,6 +26,9 @@ const USUAL_DEPTH: u32 = 1;
 
 /// The part of a model's window that descriptions of tools may take.
 const TOOLS_SHARE: u64 = 10;
+
+/// Tools that only ask a person: of no use where nobody is there.
+const ASKING_TOOLS: &[&str] = &["question", "plan_enter", "plan_exit"];
 
 pub(crate) struct Station {
     pub(crate) agent: Agent,
@@ -58,6 +64,16 @@ impl Station {
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
         }
+        let skills = bench.skills_for(&|name| !gate.denies_outright("skill", name));
+        register_skills(&registry, skills);
+        let (worktree, id) = (bench.workspace.worktree(), &session.header.session);
+        let plan_file = planning::plan_file(worktree, id);
+        if self.depth == 0 {
+            planning::register(&registry, bench, &agent.name, &plan_file);
+        }
+        for tool in Todos::restore(&session).tools() {
+            registry.register_from(Source::BuiltIn, tool);
+        }
         let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
         let room = &settings.compaction;
         let usual = RoomOptions::default();
@@ -65,13 +81,8 @@ impl Station {
             agent: agent.name.clone(),
             tools: choose_tools(&chosen, gate, self.output_schema.is_some()),
             max_output_tokens: chosen.max_output_tokens,
-            sampling: Sampling {
-                temperature: agent.temperature,
-                top_p: agent.top_p,
-                seed: agent.seed,
-                stop: agent.stop.clone(),
-            },
-            effort: self.effort.or_else(|| named_effort(agent.effort.as_deref()?)),
+            sampling: sampling_of(&agent),
+            effort: effort_of(self.effort, &agent),
             output_schema: self.output_schema,
             price: chosen.price.clone(),
             budget,
@@ -86,7 +97,7 @@ impl Station {
                 prune: room.prune.unwrap_or(usual.prune),
                 keep: room.preserve_recent_tokens,
             },
-            ..EngineOptions::new(bench.system(&agent))
+            ..EngineOptions::new(planning::with_note(bench.system(&agent), &agent, &plan_file))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.
         let record = match session.header.parent {
@@ -105,9 +116,23 @@ fn choose_tools(chosen: &Chosen, gate: Arc<PermissionGate>, native_form: bool) -
     let budget_tokens = share.and_then(|tokens| usize::try_from(tokens).ok());
     Arc::new(move |registry| {
         let hidden = |key: &str| native_form && key == FinalAnswer::NAME;
-        let denied = |key: &str| gate.always_denies(key) || hidden(key);
+        let unasked = |key: &str| ASKING_TOOLS.contains(&key) && !gate.can_ask();
+        let denied = |key: &str| gate.always_denies(key) || hidden(key) || unasked(key);
         registry.offer(&Audience { model: &model, denied: &denied, budget_tokens }).definitions
     })
+}
+
+pub(crate) fn sampling_of(agent: &Agent) -> Sampling {
+    Sampling {
+        temperature: agent.temperature,
+        top_p: agent.top_p,
+        seed: agent.seed,
+        stop: agent.stop.clone(),
+    }
+}
+
+pub(crate) fn effort_of(asked: Option<Effort>, agent: &Agent) -> Option<Effort> {
+    asked.or_else(|| named_effort(agent.effort.as_deref()?))
 }
 
 /// A word that is no effort (another agent's variant) leaves it to the provider.

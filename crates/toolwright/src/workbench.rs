@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
-use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
+use toolwright_config::{
+    Agent, AgentError, Config, ConfigError, Paths, Skill, find_instructions, find_skills,
+};
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
@@ -18,9 +20,11 @@ use toolwright_tools::BashOptions;
 
 use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::configured;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
+use crate::planning::{Handover, last_agent};
 use crate::secrets;
 use crate::station::Station;
 
@@ -46,6 +50,7 @@ pub struct Workbench {
     pub paths: Paths,
     pub workspace: Arc<Workspace>,
     pub config: Config,
+    pub skills: Arc<[Skill]>,
     env: fn(&str) -> Option<String>,
     secrets: Arc<OnceLock<Secrets>>,
     /// The key that the keyring gave for the model in use, by its provider.
@@ -108,6 +113,8 @@ pub struct Desk {
     pub agent: Agent,
     pub chosen: crate::Selection,
     pub notices: Vec<String>,
+    /// For when the person agrees to another agent.
+    pub handover: Handover,
 }
 
 impl Workbench {
@@ -121,7 +128,16 @@ impl Workbench {
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
         let (secrets, unlocked) = (Arc::default(), Arc::default());
-        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets, unlocked })
+        let mut config = config;
+        if let Err(problem) = configured::search_provider(&config.settings.websearch, &env) {
+            config.warnings.push(problem);
+        }
+        let (directory, worktree) = (workspace.directory(), workspace.worktree());
+        let skills = find_skills(&paths, directory, worktree, &config.settings.skills.paths);
+        config.warnings.extend(skills.warnings);
+        let skills = skills.found.into();
+        let workspace = Arc::new(workspace);
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked })
     }
 
     pub fn store(&self) -> Store {
@@ -136,7 +152,14 @@ impl Workbench {
         let mut layers = vec![shipped_defaults()];
         layers.extend(self.config.layers.iter().cloned());
         layers.extend(agent.layer.clone());
-        Policy::new(layers).with_auto(auto)
+        let mut policy = Policy::new(layers).with_auto(auto);
+        // A skill names files that lie with it.
+        for folder in self.skills.iter().filter_map(|skill| skill.location.parent()) {
+            // As paths are judged: by where a link leads.
+            let real = std::fs::canonicalize(folder);
+            policy.allow_outputs(real.as_deref().unwrap_or(folder));
+        }
+        policy
     }
 
     /// The built-in tools.
@@ -146,7 +169,22 @@ impl Workbench {
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
+        configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
         registry
+    }
+
+    /// The skills that `allowed` lets pass, as the tool takes them.
+    pub(crate) fn skills_for(
+        &self,
+        allowed: &dyn Fn(&str) -> bool,
+    ) -> Vec<toolwright_tools::Skill> {
+        let skills = self.skills.iter().filter(|skill| allowed(&skill.name)).cloned();
+        let own = |Skill { name, description, location }| toolwright_tools::Skill {
+            name,
+            description,
+            location,
+        };
+        skills.map(own).collect()
     }
 
     pub async fn choose_model(
@@ -264,9 +302,9 @@ impl Workbench {
             SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
         };
         // A session goes on with the agent and the model that it had, unless others are named.
+        let worked = before.as_ref().and_then(last_agent);
         let before = before.as_ref().and_then(Session::last_prompt);
-        let name = options.agent.as_deref().or(before.map(|p| p.agent.as_str()));
-        let agent = self.agent(name)?;
+        let agent = self.agent(options.agent.as_deref().or(worked.as_deref()))?;
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
@@ -298,6 +336,16 @@ impl Workbench {
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
         }
         let why = chosen.why.clone();
+        let handover = Handover {
+            bench: self.clone(),
+            gate: Arc::clone(&gate),
+            registry: registry.clone(),
+            outputs: Store::outputs(&log),
+            auto: options.auto,
+            steps: options.steps,
+            effort: options.effort,
+            usual_steps: Budget::default().steps,
+        };
         let station = Station {
             agent: agent.clone(),
             chosen,
@@ -313,7 +361,7 @@ impl Workbench {
             auto: options.auto,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, agent, chosen: why, notices })
+        Ok(Desk { engine, questions, agent, chosen: why, notices, handover })
     }
 
     fn open_session(

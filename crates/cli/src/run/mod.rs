@@ -15,7 +15,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use toolwright::session::TurnStatus;
 use toolwright::{
-    CancellationToken, Desk, DeskOptions, Event, Selection, SessionChoice, TurnEnd, Workbench,
+    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Selection, SessionChoice,
+    TurnEnd, Workbench,
 };
 
 use crate::args::{Effort, Format, Run, Shared};
@@ -154,7 +155,7 @@ async fn drive(
     face: Box<dyn Face>,
     manner: Manner,
 ) -> TurnEnd {
-    let Desk { mut engine, questions, .. } = desk;
+    let Desk { mut engine, questions, handover, .. } = desk;
     let cancel = CancellationToken::new();
     if manner.commands {
         commands::listen(engine.inbox(), Arc::clone(&questions), cancel.clone());
@@ -169,8 +170,10 @@ async fn drive(
         } else {
             None
         };
-        while end.as_ref().is_none_or(|e| e.status == TurnStatus::Done) {
-            let Some(next) = engine.follow_up(&cancel, &sender).await else { break };
+        while let Some(next) =
+            next_turn(&mut engine, &handover, end.as_ref().map(|e| e.status), &cancel, &sender)
+                .await
+        {
             end = Some(next);
         }
         tokio::select! {
@@ -209,6 +212,31 @@ async fn drive(
                 cancel.cancel();
             }
             end = &mut work => return end.unwrap_or_else(nothing_done),
+        }
+    }
+}
+
+/// What comes after a turn that ended well: another agent that the person agreed to, then what was
+/// queued. A call that was refused on the way does not undo what the person agreed to.
+async fn next_turn(
+    engine: &mut Engine,
+    handover: &Handover,
+    ended: Option<TurnStatus>,
+    cancel: &CancellationToken,
+    sender: &mpsc::Sender<Event>,
+) -> Option<TurnEnd> {
+    let is_done = ended.is_none_or(|status| status == TurnStatus::Done);
+    let told = match is_done || ended == Some(TurnStatus::Denied) {
+        true => handover.follow(engine).await,
+        false => Ok(None),
+    };
+    match told {
+        Ok(Some(told)) => Some(engine.prompt(told, cancel, sender).await),
+        Ok(None) if is_done => engine.follow_up(cancel, sender).await,
+        Ok(None) => None,
+        Err(error) => {
+            note(&format!("tw: the other agent cannot take over: {error}"));
+            None
         }
     }
 }

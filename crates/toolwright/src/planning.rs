@@ -1,0 +1,100 @@
+//! Planning as a state of the session: which agent works, where its plan is, and how one takes over
+//! from the other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolwright_config::Agent;
+use toolwright_engine::{AgentChange, Engine, PermissionGate};
+use toolwright_llm::{Content, Effort};
+use toolwright_session::{LogError, Session};
+use toolwright_tool::{Registry, Source};
+use toolwright_tools::{
+    BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
+};
+
+use crate::station::{effort_of, sampling_of};
+use crate::workbench::Workbench;
+
+/// Where a session's plan is written: beside the project's other files for agents.
+pub(crate) fn plan_file(worktree: &Path, session: &str) -> PathBuf {
+    let folder = if worktree.join(".opencode").is_dir() { ".opencode" } else { ".toolwright" };
+    worktree.join(folder).join("plans").join(format!("{session}.md"))
+}
+
+/// The plan agent is told how to plan, unless it was given a prompt of its own.
+pub(crate) fn with_note(system: String, agent: &Agent, file: &Path) -> String {
+    if agent.name != PLAN_AGENT || agent.prompt.is_some() {
+        return system;
+    }
+    let note = include_str!("planning.md").trim();
+    format!("{system}\n\n{}", note.replace("{file}", &file.display().to_string()))
+}
+
+/// The way from the agent at work to the other, where both can be chosen.
+pub(crate) fn register(registry: &Registry, bench: &Workbench, agent: &str, file: &Path) {
+    registry.unregister(PLAN_ENTER);
+    registry.unregister(PLAN_EXIT);
+    let file = bench.workspace.relative(file);
+    let can_be = |name: &str| bench.agent(Some(name)).is_ok();
+    match agent {
+        BUILD_AGENT if can_be(PLAN_AGENT) => {
+            registry.register_from(Source::BuiltIn, Arc::new(PlanEnter { file }));
+        }
+        PLAN_AGENT if can_be(BUILD_AGENT) => {
+            registry.register_from(Source::BuiltIn, Arc::new(PlanExit { file }));
+        }
+        _ => {}
+    }
+}
+
+/// Lets one agent take over from another between turns.
+pub struct Handover {
+    pub(crate) bench: Workbench,
+    pub(crate) gate: Arc<PermissionGate>,
+    pub(crate) registry: Registry,
+    pub(crate) outputs: PathBuf,
+    pub(crate) auto: bool,
+    /// What the person asked for, whoever works.
+    pub(crate) steps: Option<u32>,
+    pub(crate) effort: Option<Effort>,
+    pub(crate) usual_steps: usize,
+}
+
+impl Handover {
+    /// If the person agreed to another agent in the turn that has ended: that agent takes over, and
+    /// what it is to be told is returned as the prompt of the next turn.
+    pub async fn follow(&self, engine: &mut Engine) -> Result<Option<Vec<Content>>, LogError> {
+        let Some(name) = agreed_agent(engine.session()) else { return Ok(None) };
+        let Ok(agent) = self.bench.agent(Some(&name)) else { return Ok(None) };
+        let file = plan_file(self.bench.workspace.worktree(), &engine.session().header.session);
+        let mut policy = self.bench.policy(&agent, self.auto);
+        policy.allow_outputs(&self.outputs);
+        let steps = self.steps.or(agent.steps).or(self.bench.config.settings.steps);
+        engine
+            .change_agent(AgentChange {
+                agent: agent.name.clone(),
+                system: with_note(self.bench.system(&agent), &agent, &file),
+                sampling: sampling_of(&agent),
+                effort: effort_of(self.effort, &agent),
+                steps: steps.map_or(self.usual_steps, |n| n as usize),
+            })
+            .await?;
+        self.gate.change_rules(policy);
+        register(&self.registry, &self.bench, &agent.name, &file);
+        Ok(Some(vec![Content::text(told(&agent.name, &self.bench.workspace.relative(&file)))]))
+    }
+}
+
+fn told(agent: &str, file: &str) -> String {
+    if agent == PLAN_AGENT {
+        format!("Plan this first. Write the plan to {file} and change nothing else.")
+    } else {
+        format!("The plan in {file} is approved. You may change files now: carry the plan out.")
+    }
+}
+
+/// With whom a session goes on: whoever was agreed to, else whoever worked last.
+pub(crate) fn last_agent(session: &Session) -> Option<String> {
+    agreed_agent(session).or_else(|| session.last_prompt().map(|p| p.agent.clone()))
+}
