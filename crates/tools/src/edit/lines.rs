@@ -327,3 +327,41 @@ pub(crate) fn trimmed_windows(
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These two find nothing that those before them have not found; they keep their place in the
+    /// order.
+    #[test]
+    fn windows_are_compared_without_their_common_indent_and_without_the_blanks_around() {
+        let text = "if a:\n        one\n\n          two\nend\n";
+        let lines = Lines::of(text);
+        let found = |search: fn(&Lines<'_>, &str, &mut Effort) -> Vec<Range<usize>>, old: &str| {
+            search(&lines, old, &mut Effort::default())
+                .into_iter()
+                .map(|part| &text[part])
+                .collect::<Vec<_>>()
+        };
+        let block = "        one\n\n          two";
+        assert_eq!(found(indentation_flexible, "  one\n\n    two"), [block]);
+        assert!(found(indentation_flexible, "  one\n\n  two").is_empty());
+        assert_eq!(found(trimmed_windows, "one\n\n          two "), [block]);
+        assert!(found(trimmed_windows, "one").is_empty());
+    }
+
+    #[test]
+    fn escapes_are_undone_once() {
+        let cases = [
+            (r"a\nb", "a\nb"),
+            (r"a\\nb", r"a\nb"),
+            (r"\t\'\`\$\q", "\t'`$\\q"),
+            ("end\\", "end\\"),
+            (r"\r\n", "\n"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(unescape(text), expected, "{text}");
+        }
+    }
+}
