@@ -23,7 +23,7 @@ pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
-    ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
+    ProviderOptions, ProviderSettings, Settings, StaleEdits, ToolOutputSettings,
 };
 
 #[cfg(test)]

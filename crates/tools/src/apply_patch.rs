@@ -2,6 +2,8 @@
 //! nothing.
 
 mod grammar;
+#[cfg(test)]
+mod grammar_tests;
 mod place;
 
 use std::fs::{self, Permissions};

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
-use toolwright_config::{Agent, AgentError, Config, ConfigError, Paths, find_instructions};
+use toolwright_config::{
+    Agent, AgentError, Config, ConfigError, Paths, StaleEdits, find_instructions,
+};
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
@@ -143,6 +145,9 @@ impl Workbench {
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
+        if self.config.settings.stale_edits == Some(StaleEdits::Allow) {
+            toolwright_tools::register_file_tools(&registry, toolwright_tools::StaleEdits::Allow);
+        }
         registry
     }
 

@@ -91,7 +91,7 @@ fn plain(line: &str) -> String {
 fn seek(lines: &Lines<'_>, wanted: &[&str], from: usize, at_end: bool) -> Option<usize> {
     let last = lines.count().checked_sub(wanted.len())?;
     let from = if at_end { last.max(from) } else { from };
-    let mut effort = Effort::default();
+    let mut effort = Effort::for_text(lines.text);
     PASSES.iter().find_map(|same| {
         let mut fits = |start: usize| {
             wanted.iter().enumerate().all(|(at, line)| {
@@ -167,32 +167,27 @@ fn find_hunk<'h>(
     hunk: &'h Hunk,
     position: usize,
 ) -> Option<(Vec<&'h HunkLine>, usize)> {
-    let all: Vec<&HunkLine> = hunk.lines.iter().collect();
-    let old = old_lines(&hunk.lines);
-    let Some((last, before)) = old.split_last() else {
+    let mut kept: Vec<&HunkLine> = hunk.lines.iter().collect();
+    let mut old = old_lines(&hunk.lines);
+    if old.is_empty() {
         // Nothing to look for: after its header, or at the end.
         let at = if hunk.headers.is_empty() || hunk.is_at_end { lines.count() } else { position };
-        return Some((all, at));
-    };
-    if let Some(start) = seek(lines, &old, position, hunk.is_at_end) {
-        return Some((all, start));
+        return Some((kept, at));
     }
-    // An empty line at the end may only have been the distance to what follows in the patch.
-    if !last.is_empty() {
-        return None;
+    loop {
+        if let Some(start) = seek(lines, &old, position, hunk.is_at_end) {
+            return Some((kept, start));
+        }
+        // Empty lines at the end may only have been the distance to what follows in the patch.
+        if old.len() < 2 || !old.pop()?.is_empty() {
+            return None;
+        }
+        let last = kept.iter().rposition(|line| !matches!(line, HunkLine::Add(_)))?;
+        let was_removed = matches!(kept.remove(last), HunkLine::Remove(_));
+        if was_removed && matches!(kept.last(), Some(HunkLine::Add(text)) if text.is_empty()) {
+            kept.pop();
+        }
     }
-    let dropped = all.iter().rposition(|line| !matches!(line, HunkLine::Add(_)))?;
-    let mut fewer = all;
-    let was_removed = matches!(fewer.remove(dropped), HunkLine::Remove(_));
-    if was_removed && matches!(fewer.last(), Some(HunkLine::Add(text)) if text.is_empty()) {
-        fewer.pop();
-    }
-    let at = if before.is_empty() {
-        lines.count()
-    } else {
-        seek(lines, before, position, hunk.is_at_end)?
-    };
-    Some((fewer, at))
 }
 
 fn splices(lines: &Lines<'_>, changes: &[LineChange<'_>]) -> Vec<Splice> {

@@ -30,14 +30,17 @@ pub(crate) fn closest(view: &View<'_>, old: &str, whose: &str) -> Option<String>
     let wanted = wanted_lines(old);
     let start = by_equal_lines(&lines, &wanted).or_else(|| by_alike_line(&lines, &wanted))?;
     let end = (start + wanted.len()).min(lines.count());
-    let own: Vec<&str> = (start..end).map(|at| lines.line(at)).collect();
+    // What is shown is soon full; a difference of many lines would take long.
+    let compared = SHOWN_LINES * 2;
+    let own: Vec<&str> = (start..end).take(compared).map(|at| lines.line(at)).collect();
+    let wanted = &wanted[..wanted.len().min(compared)];
     let head = format!(
         "The closest part is lines {}-{end} ('-' is in the file, '+' is {whose}):",
         start + 1
     );
     let mut shown = vec![head];
     let mut number = start;
-    let diff = TextDiff::from_slices(&own, &wanted);
+    let diff = TextDiff::from_slices(&own, wanted);
     for change in diff.iter_all_changes() {
         let (sign, in_file) = match change.tag() {
             ChangeTag::Equal => (' ', true),
@@ -79,7 +82,7 @@ fn by_equal_lines(lines: &Lines<'_>, wanted: &[&str]) -> Option<usize> {
 fn by_alike_line(lines: &Lines<'_>, wanted: &[&str]) -> Option<usize> {
     let (at, longest) = wanted.iter().enumerate().max_by_key(|(_, line)| trim(line).len())?;
     let longest = trim(longest);
-    let mut effort = Effort::default();
+    let mut effort = Effort::for_text(lines.text);
     let mut best: Option<(f64, usize)> = None;
     for own in 0..lines.count().min(COMPARED_LINES) {
         let line = trim(lines.line(own));

@@ -48,19 +48,23 @@ pub(crate) struct Effort {
     left: u64,
 }
 
-/// Bytes compared, about a second's worth.
-const EFFORT: u64 = 500_000_000;
+/// Bytes that may be compared in any file: a moment.
+const EFFORT_BASE: u64 = 50_000_000;
 
-impl Default for Effort {
-    fn default() -> Self {
-        Self { left: EFFORT }
-    }
-}
+/// How often each byte of a file may be looked at beyond that: all matchers, each a few times.
+const EFFORT_PER_BYTE: u64 = 20;
+
+/// What a comparison costs besides its bytes.
+const EFFORT_PER_COMPARISON: u64 = 16;
 
 impl Effort {
+    pub(crate) fn for_text(text: &str) -> Self {
+        Self { left: EFFORT_BASE + EFFORT_PER_BYTE * text.len() as u64 }
+    }
+
     /// Whether there was enough left.
     pub(crate) fn spend(&mut self, amount: usize) -> bool {
-        let amount = amount as u64 + 1;
+        let amount = amount as u64 + EFFORT_PER_COMPARISON;
         let enough = self.left >= amount;
         self.left = self.left.saturating_sub(amount);
         enough
@@ -339,7 +343,7 @@ mod tests {
         let text = "if a:\n        one\n\n          two\nend\n";
         let lines = Lines::of(text);
         let found = |search: fn(&Lines<'_>, &str, &mut Effort) -> Vec<Range<usize>>, old: &str| {
-            search(&lines, old, &mut Effort::default())
+            search(&lines, old, &mut Effort::for_text(text))
                 .into_iter()
                 .map(|part| &text[part])
                 .collect::<Vec<_>>()

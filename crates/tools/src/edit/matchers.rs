@@ -63,7 +63,7 @@ pub(crate) fn find(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
         return Err(Miss::Nowhere);
     }
     let lines = Lines::of(text);
-    let mut effort = Effort::default();
+    let mut effort = Effort::for_text(text);
     for (matcher, search) in TOLERANT {
         let parts = search(&lines, old, &mut effort);
         let Some(first) = parts.first() else { continue };

@@ -18,22 +18,47 @@ async fn updates_change_the_lines_they_name_and_no_others() {
     let cases: &[(&str, &str, &str, &str)] = &[
         ("two chunks", "1\n2\n3\n4\n5\n", "@@\n-1\n+one\n@@\n-5\n+five", "one\n2\n3\n4\nfive\n"),
         ("between context", "a\nb\n", "@@\n a\n+x\n b", "a\nx\nb\n"),
-        ("second of two by header", "fn a\nx=10\nfn b\nx=10\n", "@@ fn b\n-x=10\n+x=11", "fn a\nx=10\nfn b\nx=11\n"),
-        ("headers one below the other", "class A\n def f\n  1\nclass B\n def f\n  1\n", "@@ class B\n@@  def f\n-  1\n+  2", "class A\n def f\n  1\nclass B\n def f\n  2\n"),
+        (
+            "second of two by header",
+            "fn a\nx=10\nfn b\nx=10\n",
+            "@@ fn b\n-x=10\n+x=11",
+            "fn a\nx=10\nfn b\nx=11\n",
+        ),
+        (
+            "headers one below the other",
+            "class A\n def f\n  1\nclass B\n def f\n  1\n",
+            "@@ class B\n@@  def f\n-  1\n+  2",
+            "class A\n def f\n  1\nclass B\n def f\n  2\n",
+        ),
         ("addition after its header", "a\nb\nc\n", "@@ a\n+x", "a\nx\nb\nc\n"),
         ("addition without header", "a\nb\n", "@@\n+x\n+y", "a\nb\nx\ny\n"),
         ("addition, then a change above it", "a\nb\n", "@@\n+x\n@@\n-a\n+A", "A\nb\nx\n"),
         ("into an empty file", "", "@@\n+First line", "First line\n"),
         ("trailing blanks in the file", "a  \nb\t\nc\n", "@@\n a\n-b\n+B\n c", "a  \nB\nc\n"),
         ("other indent in the file", "\ta\n\tb\n", "@@\n   a\n-  b\n+  B", "\ta\n  B\n"),
-        ("typographic marks in the file", "“x” — y…\nkeep’s\n", "@@\n-\"x\" - y...\n+z\n keep's", "z\nkeep’s\n"),
+        (
+            "typographic marks in the file",
+            "“x” — y…\nkeep’s\n",
+            "@@\n-\"x\" - y...\n+z\n keep's",
+            "z\nkeep’s\n",
+        ),
         ("the last of two at the end", "e\nx\ne\n", "@@\n-e\n+E\n*** End of File", "e\nx\nE\n"),
-        ("a hunk after the end of a file marker", "a\nb\n", "@@\n-a\n+A\n@@\n-b\n+B\n*** End of File", "A\nB\n"),
+        (
+            "a hunk after the end of a file marker",
+            "a\nb\n",
+            "@@\n-a\n+A\n@@\n-b\n+B\n*** End of File",
+            "A\nB\n",
+        ),
         ("no final newline", "a\nb", "@@\n-a\n+A", "A\nb\n"),
         ("no final newline, appended", "a\nb", "@@\n b\n+c", "a\nb\nc\n"),
         ("no final newline, last line goes", "a\nb", "@@\n a\n-b", "a\n"),
         ("all lines go", "a\nb\n", "@@\n-a\n-b", ""),
-        ("line ends of the file", "a\r\nb\r\nc\r\n", "@@\n a\n-b\n+B1\n+B2\n c\n+d", "a\r\nB1\r\nB2\r\nc\r\nd\r\n"),
+        (
+            "line ends of the file",
+            "a\r\nb\r\nc\r\n",
+            "@@\n a\n-b\n+B1\n+B2\n c\n+d",
+            "a\r\nB1\r\nB2\r\nc\r\nd\r\n",
+        ),
         ("mixed line ends", "a\r\nb\nc\r\n", "@@\n a\n-b\n+B\n c", "a\r\nB\nc\r\n"),
         ("after a byte-order mark", "\u{feff}a\nb\n", "@@\n+x\n a", "\u{feff}x\na\nb\n"),
         ("a blank line before the next section", "a\nb\n", "@@\n-a\n+A\n\n", "A\nb\n"),
@@ -41,7 +66,8 @@ async fn updates_change_the_lines_they_name_and_no_others() {
     ];
     for (what, before, hunks, after) in cases {
         let session = Session::new(&[("f", before.as_bytes())]);
-        let outcome = session.ok("apply_patch", patch(&format!("*** Update File: f\n{hunks}"))).await;
+        let outcome =
+            session.ok("apply_patch", patch(&format!("*** Update File: f\n{hunks}"))).await;
         assert_eq!(String::from_utf8(session.bytes("f")).unwrap(), *after, "{what}");
         assert_eq!(outcome.output, "Success. Updated the following files:\nM f", "{what}");
     }
@@ -78,7 +104,8 @@ async fn what_does_not_fit_is_refused_with_the_place() {
         // Together with what would work: that must not happen either.
         for body in [(*body).to_owned(), format!("*** Add File: new/file\n+x\n{body}")] {
             let error = session.error("apply_patch", patch(&body)).await;
-            let expected = expected.replace("line 2", "").replace("line 4", "").replace("line 6", "");
+            let expected =
+                expected.replace("line 2", "").replace("line 4", "").replace("line 6", "");
             assert!(error.starts_with(head) && error.contains(&expected), "{body}\n{error}");
             assert_eq!(session.tree(), before, "{body}");
             assert!(!session.path("new").exists());
@@ -132,7 +159,10 @@ async fn one_patch_adds_deletes_updates_and_moves() {
     assert_eq!(names, ["deep/added", "f", "there/new"]);
     assert_eq!(session.bytes("deep/added"), b"1\n2\n");
     assert_eq!(session.bytes("there/new"), b"m\nN\n");
-    assert_eq!(fs::metadata(session.path("there/new")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        fs::metadata(session.path("there/new")).unwrap().permissions().mode() & 0o777,
+        0o755
+    );
     let files = outcome.details["files"].as_array().unwrap();
     let kinds: Vec<&str> = files.iter().map(|f| f["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["add", "delete", "update", "move"]);
@@ -147,8 +177,14 @@ async fn one_patch_adds_deletes_updates_and_moves() {
 async fn sections_see_what_those_before_them_did() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("*** Delete File: f\n*** Add File: f\n+new", &[("f", "new\n"), ("g", "g\n")]),
-        ("*** Update File: f\n@@\n-1\n+one\n*** Update File: f\n@@\n-2\n+two", &[("f", "one\ntwo\n"), ("g", "g\n")]),
-        ("*** Add File: n\n+a\n*** Update File: n\n@@\n-a\n+b", &[("f", "1\n2\n"), ("g", "g\n"), ("n", "b\n")]),
+        (
+            "*** Update File: f\n@@\n-1\n+one\n*** Update File: f\n@@\n-2\n+two",
+            &[("f", "one\ntwo\n"), ("g", "g\n")],
+        ),
+        (
+            "*** Add File: n\n+a\n*** Update File: n\n@@\n-a\n+b",
+            &[("f", "1\n2\n"), ("g", "g\n"), ("n", "b\n")],
+        ),
         ("*** Update File: f\n*** Move to: g\n@@\n-1\n+one", &[("g", "one\n2\n")]),
         ("*** Update File: f\n*** Move to: f\n@@\n-1\n+one", &[("f", "one\n2\n"), ("g", "g\n")]),
         ("*** Update File: f\n*** Move to: ./f\n@@\n-1\n+one", &[("f", "one\n2\n"), ("g", "g\n")]),

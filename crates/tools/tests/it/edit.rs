@@ -87,7 +87,8 @@ async fn what_is_not_certain_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn errors_show_the_places_that_were_meant() {
-    let before = "fn a() {\n    let x = 1;\n    go(x);\n}\n\nfn b() {\n    let y = 2;\n    go(y);\n}\n";
+    let before =
+        "fn a() {\n    let x = 1;\n    go(x);\n}\n\nfn b() {\n    let y = 2;\n    go(y);\n}\n";
     let session = Session::new(&[("f", before.as_bytes())]);
     let old = "fn b() {\n    let y = 3;\n    run(z, z, z, z, z);\n}";
     let error = session.error("edit", edit(old, "")).await;
@@ -148,7 +149,11 @@ async fn line_ends_mark_mode_and_encoding_stay() {
 
 #[tokio::test]
 async fn what_is_not_utf_8_is_refused_where_it_would_be_mixed() {
-    let wide: Vec<u8> = b"\xFF\xFE".iter().copied().chain("ab\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    let wide: Vec<u8> = b"\xFF\xFE"
+        .iter()
+        .copied()
+        .chain("ab\n".encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
     let cases: &[(&[u8], &str, &str, &str)] = &[
         (&wide, "a", "b", "is encoded as UTF-16"),
         (b"latin \xe4\n", "latin", "l\u{e4}tin", "not encoded as UTF-8"),
@@ -182,7 +187,10 @@ async fn several_edits_are_applied_in_order_or_not_at_all() {
             {"oldString": "nowhere", "newString": "x"},
         ]);
         let error = session.error(tool, json!({ "filePath": "f", "edits": edits })).await;
-        assert!(error.starts_with("Edit 2 of 2 failed and none was applied. Could not find"), "{error}");
+        assert!(
+            error.starts_with("Edit 2 of 2 failed and none was applied. Could not find"),
+            "{error}"
+        );
         assert_eq!(session.bytes("f"), b"1\n2\n3\n");
 
         let edits = json!([
@@ -219,7 +227,10 @@ async fn edit_takes_the_forms_that_models_send_and_says_what_is_missing() {
         (json!({"filePath": "f", "oldString": "", "newString": ""}), "identical"),
         (json!({"filePath": "none", "oldString": "a", "newString": "a"}), "identical"),
         (json!({"filePath": "none", "oldString": "a", "newString": "b"}), "File none not found"),
-        (json!({"filePath": ".", "oldString": "a", "newString": "b"}), "Path is a directory, not a file"),
+        (
+            json!({"filePath": ".", "oldString": "a", "newString": "b"}),
+            "Path is a directory, not a file",
+        ),
         (json!({"filePath": "f", "oldString": "", "newString": "b"}), "oldString cannot be empty"),
     ];
     for (arguments, expected) in cases {
@@ -278,9 +289,13 @@ async fn write_keeps_every_byte_it_is_given() {
     }
     let outcome = session.ok("write", json!({"filePath": "empty", "content": "now\nmore\n"})).await;
     let line = "=".repeat(67);
-    let expected = format!("Index: empty\n{line}\n--- empty\n+++ empty\n@@ -1,1 +1,2 @@\n now\n+more\n");
+    let expected =
+        format!("Index: empty\n{line}\n--- empty\n+++ empty\n@@ -1,1 +1,2 @@\n now\n+more\n");
     assert_eq!(outcome.details["diff"], expected);
-    assert_eq!((&outcome.details["additions"], &outcome.details["deletions"]), (&json!(1), &json!(0)));
+    assert_eq!(
+        (&outcome.details["additions"], &outcome.details["deletions"]),
+        (&json!(1), &json!(0))
+    );
 }
 
 #[tokio::test]
@@ -302,6 +317,9 @@ async fn diffs_show_each_changed_place_with_its_lines() {
     ] {
         assert!(diff.contains(part), "{part}\nin\n{diff}");
     }
-    assert_eq!((&outcome.details["additions"], &outcome.details["deletions"]), (&json!(2), &json!(2)));
+    assert_eq!(
+        (&outcome.details["additions"], &outcome.details["deletions"]),
+        (&json!(2), &json!(2))
+    );
     assert_eq!(outcome.details["filediff"]["patch"], outcome.details["diff"]);
 }

@@ -12,7 +12,10 @@ fn changes() -> [(&'static str, Value); 5] {
     let patch = "*** Begin Patch\n*** Update File: f\n@@\n-mine\n+new\n*** End Patch";
     [
         ("edit", json!({"filePath": "f", "oldString": "mine", "newString": "new"})),
-        ("multiedit", json!({"filePath": "f", "edits": [{"oldString": "mine", "newString": "new"}]})),
+        (
+            "multiedit",
+            json!({"filePath": "f", "edits": [{"oldString": "mine", "newString": "new"}]}),
+        ),
         ("write", json!({"filePath": "f", "content": "new\n"})),
         ("apply_patch", json!({"patchText": patch})),
         ("apply_patch", json!({"patchText": "*** Begin Patch\n*** Delete File: f\n*** End Patch"})),
@@ -26,7 +29,10 @@ async fn what_changed_since_it_was_read_must_be_read_again() {
         session.ok("read", json!({"filePath": "f"})).await;
         fs::write(session.path("f"), "mine\nand theirs\n").unwrap();
         let error = session.error(tool, arguments.clone()).await;
-        assert!(error.contains("File f has been modified since it was last read"), "{tool}: {error}");
+        assert!(
+            error.contains("File f has been modified since it was last read"),
+            "{tool}: {error}"
+        );
         assert_eq!(session.bytes("f"), b"mine\nand theirs\n");
         session.ok("read", json!({"filePath": "f"})).await;
         session.ok(tool, arguments).await;
@@ -56,7 +62,8 @@ async fn what_the_session_wrote_itself_it_has_seen() {
         session.ok("edit", json!({"filePath": "f", "oldString": old, "newString": new})).await;
     }
     fs::write(session.path("f"), "theirs c").unwrap();
-    let error = session.error("edit", json!({"filePath": "f", "oldString": "c", "newString": "3"})).await;
+    let error =
+        session.error("edit", json!({"filePath": "f", "oldString": "c", "newString": "3"})).await;
     assert!(error.contains("modified since it was last read"), "{error}");
 }
 
