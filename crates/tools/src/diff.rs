@@ -96,7 +96,7 @@ fn both(old: &[u8], window: &Range<usize>, splices: &[Splice]) -> (String, Strin
         })
         .collect();
     let before = &old[window.clone()];
-    let after: Vec<u8> = pieces(before, &shifted).flatten().copied().collect();
+    let after: Vec<u8> = pieces(before, &shifted).collect::<Vec<_>>().concat();
     let text = |bytes: &[u8]| {
         let bytes = bytes.strip_prefix(BOM).filter(|_| window.start == 0).unwrap_or(bytes);
         String::from_utf8_lossy(bytes).into_owned()

@@ -174,9 +174,10 @@ fn report(applied: &[Applied], rewrite: &Rewrite) -> String {
                 one.line
             ));
         }
+        text.push_str(&left(one));
         return text;
     }
-    for (at, Applied { matcher, count, line }) in applied.iter().enumerate() {
+    for (at, Applied { matcher, count, line, .. }) in applied.iter().enumerate() {
         let how = tolerant(*matcher).map(|m| format!(" ({m})")).unwrap_or_default();
         let what = match count {
             0 => "created the file".to_owned(),
@@ -184,8 +185,18 @@ fn report(applied: &[Applied], rewrite: &Rewrite) -> String {
             n => format!("{n} occurrences from line {line}"),
         };
         text.push_str(&format!("\n{}. {what}{how}", at + 1));
+        text.push_str(&left(&applied[at]));
     }
     text
+}
+
+/// With `replaceAll`, what was not replaced although it looks the same.
+fn left(applied: &Applied) -> String {
+    if applied.left.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = applied.left.iter().map(usize::to_string).collect();
+    format!(" Not replaced, because their blanks differ: lines {}.", lines.join(", "))
 }
 
 fn details(applied: &[Applied], rewrite: &Rewrite) -> Value {

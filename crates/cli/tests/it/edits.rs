@@ -1,5 +1,7 @@
 //! Files changed through the whole program: what models are offered, what is refused, what is kept.
 
+use std::process::Command;
+
 use serde_json::json;
 use toolwright_testkit::{Answer, ModelServer, Wire};
 
@@ -70,4 +72,36 @@ fn a_patch_is_denied_as_a_whole_if_one_of_its_files_is() {
         run.stdout
     );
     assert_eq!((allowed.read("a.txt"), allowed.read("secret/key")), ("1\n".into(), "x\n".into()));
+}
+
+#[test]
+fn a_disk_that_fills_up_leaves_every_file_as_it_was() {
+    let large = "x".repeat(60_000);
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Update File: b.txt\n@@\n-two\n+{large}\n*** End Patch"
+    );
+    let calls = [
+        ("write", json!({"filePath": "b.txt", "content": large})),
+        ("edit", json!({"filePath": "b.txt", "oldString": "two", "newString": large})),
+        ("apply_patch", json!({ "patchText": patch })),
+    ];
+    for (tool, arguments) in calls {
+        let folder = folder()
+            .user_config(r#"{"permission":{"edit":"allow"}}"#)
+            .file("a.txt", "one\n")
+            .file("b.txt", "two\n");
+        // No file may grow beyond 32 KiB, which is told as a failed write.
+        let limited = "trap '' XFSZ; ulimit -f 32; exec \"$0\" tools call \"$@\"";
+        let mut command = Command::new("bash");
+        command.args(["-c", limited, env!("CARGO_BIN_EXE_tw"), tool, &arguments.to_string()]);
+        folder.settle(&mut command);
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{tool}: {told}");
+        assert!(told.contains("Cannot write") && told.contains("b.txt"), "{tool}: {told}");
+        assert_eq!((folder.read("a.txt"), folder.read("b.txt")), ("one\n".into(), "two\n".into()));
+        let names = std::fs::read_dir(folder.work()).unwrap().count();
+        assert_eq!(names, 2, "{tool}: no temporary file is left");
+    }
 }

@@ -7,6 +7,9 @@ use super::matchers::{Miss, find};
 use super::view::{View, with_line_feeds};
 use crate::rewrite::{Splice, pieces, splice_between};
 
+/// Places that were left which an answer names.
+const LEFT_SHOWN: usize = 10;
+
 /// What to replace by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replacement {
@@ -23,6 +26,8 @@ pub(crate) struct Applied {
     pub(crate) count: usize,
     /// Of the first place, as the file was when it was this one's turn.
     pub(crate) line: usize,
+    /// Lines of places like those replaced that were left because their blanks differ.
+    pub(crate) left: Vec<usize>,
 }
 
 impl Replacement {
@@ -73,7 +78,10 @@ fn apply(
     let content = match (content, old.is_empty()) {
         (None, true) => {
             let splice = Splice { range: 0..0, new: new.clone().into_bytes() };
-            return Ok((vec![splice], Applied { matcher: None, count: 0, line: 1 }));
+            return Ok((
+                vec![splice],
+                Applied { matcher: None, count: 0, line: 1, left: Vec::new() },
+            ));
         }
         (None, false) => {
             return Err(ToolError::for_model(format!(
@@ -103,7 +111,8 @@ fn apply(
         Splice { range: view.in_file(part), new }
     };
     let line = hit.parts.first().map_or(1, |part| view.line_of(part.start));
-    let applied = Applied { matcher: Some(hit.matcher), count: hit.parts.len(), line };
+    let left = hit.left.iter().take(LEFT_SHOWN).map(|part| view.line_of(part.start)).collect();
+    let applied = Applied { matcher: Some(hit.matcher), count: hit.parts.len(), line, left };
     Ok((hit.parts.iter().map(splice).collect(), applied))
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Hit {
     pub(crate) matcher: &'static str,
     /// In order, apart from each other.
     pub(crate) parts: Vec<Range<usize>>,
+    /// What the matcher would have taken too, but for its text: not the same as that of the parts.
+    pub(crate) left: Vec<Range<usize>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub(crate) enum Miss {
 pub(crate) fn find(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
     let exact = occurrences(text, old.as_bytes());
     if !exact.is_empty() {
-        return decide(EXACT, exact, all);
+        return decide(EXACT, exact, Vec::new(), all);
     }
     // Blank text would match anywhere; bytes that are no text are only matched as they are.
     let Ok(text) = str::from_utf8(text) else { return Err(Miss::Nowhere) };
@@ -73,15 +75,21 @@ pub(crate) fn find(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
         }
         // The same text elsewhere is as good a match, also where a line goes on around it.
         let same = occurrences(text.as_bytes(), text[first.clone()].as_bytes());
+        let others = parts.iter().filter(|part| !same.contains(part)).cloned().collect();
         let parts = if all || parts.len() == 1 { same } else { parts };
-        return decide(matcher, parts, all);
+        return decide(matcher, parts, others, all);
     }
     Err(Miss::Nowhere)
 }
 
-fn decide(matcher: &'static str, parts: Vec<Range<usize>>, all: bool) -> Result<Hit, Miss> {
+fn decide(
+    matcher: &'static str,
+    parts: Vec<Range<usize>>,
+    left: Vec<Range<usize>>,
+    all: bool,
+) -> Result<Hit, Miss> {
     let is_sure = all || parts.len() == 1;
-    let hit = Hit { matcher, parts };
+    let hit = Hit { matcher, parts, left };
     if is_sure { Ok(hit) } else { Err(Miss::Ambiguous(hit)) }
 }
 

@@ -122,6 +122,15 @@ async fn replace_all_means_every_occurrence_of_the_matched_text() {
 }
 
 #[tokio::test]
+async fn replace_all_names_the_places_that_it_left() {
+    let session = Session::new(&[("f", b"\tfoo( a )\nfoo(a )\n    foo( a )\n foo(  a  )\n")]);
+    let outcome = session.ok("edit", everywhere("foo(   a )", "g")).await;
+    assert_eq!(session.bytes("f"), b"g\nfoo(a )\n    foo( a )\n foo(  a  )\n");
+    let expected = " Not replaced, because their blanks differ: lines 3, 4.";
+    assert!(outcome.output.ends_with(expected), "{}", outcome.output);
+}
+
+#[tokio::test]
 async fn line_ends_mark_mode_and_encoding_stay() {
     let cases: &[(&[u8], &str, &str, &[u8])] = &[
         (b"a\r\nb\r\n", "a\nb", "x\ny\nz", b"x\r\ny\r\nz\r\n"),
