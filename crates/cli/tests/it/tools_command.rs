@@ -19,7 +19,7 @@ fn the_tools_are_listed_with_their_schemas() {
     let edit = &tool("edit")["parameters"];
     // One edit, or a list of them.
     assert_eq!(edit["required"], json!(["filePath"]));
-    assert_eq!(edit["properties"]["oldString"]["type"], json!(["string", "null"]));
+    assert_eq!(edit["properties"]["oldString"]["type"], "string");
     assert_eq!(edit["properties"]["edits"]["type"], "array");
     assert_eq!(edit["properties"]["replaceAll"]["type"], "boolean");
     let text = folder.tw(&["tools"]).expect(0).stdout;
