@@ -201,3 +201,13 @@ async fn a_file_of_equal_lines_does_not_hold_up_the_search() {
     let error = session.error("apply_patch", json!({ "patchText": text })).await;
     assert!(error.contains("Failed to find expected lines"), "{}", &error[..200]);
 }
+
+#[tokio::test]
+async fn a_file_beyond_all_measure_is_refused_before_it_is_read() {
+    let session = Session::new(&[("f", b"a\n")]);
+    fs::File::options().write(true).open(session.path("f")).unwrap().set_len(1 << 40).unwrap();
+    for (tool, arguments) in changes("f") {
+        let error = session.error(tool, arguments).await;
+        assert!(error.contains("has more than 256 MiB"), "{tool}: {error}");
+    }
+}
