@@ -26,7 +26,7 @@ pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
-    ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
+    ProviderOptions, ProviderSettings, Settings, StaleEdits, ToolOutputSettings,
 };
 pub use skills::{Skill, Skills, find_skills};
 pub use tool_settings::{

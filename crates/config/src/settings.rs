@@ -56,6 +56,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "serial_tools",
     "tool_cache",
     "tool_timeout",
+    "stale_edits",
     "hooks",
     "webfetch",
     "websearch",
@@ -79,6 +80,8 @@ pub struct Settings {
     pub tool_cache: Option<bool>,
     /// Seconds that a tool call may take, where it does not say itself.
     pub tool_timeout: Option<u64>,
+    /// What happens to a change of a file that is no longer as the session has read it.
+    pub stale_edits: Option<StaleEdits>,
     pub compaction: CompactionSettings,
     /// How deep agents may give work to other agents.
     pub subagent_depth: Option<u32>,
@@ -90,6 +93,13 @@ pub struct Settings {
     pub experimental: ExperimentalSettings,
     /// As one file has them; those of all files are in [`crate::Config::hooks`].
     pub(crate) hooks: Option<HookSettings>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StaleEdits {
+    Error,
+    Allow,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

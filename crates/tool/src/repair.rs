@@ -19,6 +19,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("strreplaceeditor", "edit"),
     ("strreplacebasededittool", "edit"),
     ("replace", "edit"),
+    ("patch", "apply_patch"),
     ("shell", "bash"),
     ("shellcommand", "bash"),
     ("runcommand", "bash"),

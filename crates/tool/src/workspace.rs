@@ -154,29 +154,39 @@ impl Files {
     /// Replaces a declared file's content in one step: whoever looks sees the old or the new content,
     /// never a part, and a full disk leaves the old. The mode is kept; parents are made.
     pub fn write(&self, path: &Path, content: &[u8]) -> Result<(), ToolError> {
-        let declared = |a: &Access| matches!(a, Access::Write { path: own, .. } if own == path);
-        if !self.accesses.iter().any(declared) {
-            return Err(undeclared("write", path));
-        }
+        self.write_parts(path, [content], None)
+    }
+
+    /// As [`Self::write`], with the content in parts, so that a small change to a large file needs no
+    /// second copy of it. A new file gets `mode` where that is given.
+    pub fn write_parts<'a>(
+        &self,
+        path: &Path,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+        mode: Option<fs::Permissions>,
+    ) -> Result<(), ToolError> {
+        self.check_write(path)?;
         let failed =
             |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
         let folder = path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(folder).map_err(failed)?;
         // Something may have put a link there since the plan was made and approved.
-        let real = fs::canonicalize(folder).map_err(failed)?;
-        let is_link = fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink());
-        if real != folder || is_link {
-            let text = format!("{} is no longer the file that was approved.", path.display());
-            return Err(ToolError::for_model(text));
-        }
+        still_the_same(path, folder)?;
         let existing = fs::metadata(path).ok();
+        if existing.as_ref().is_some_and(|e| !e.is_file()) {
+            // Opening a pipe would wait for a reader.
+            return Err(no_longer_approved(path));
+        }
         if existing.is_some() {
             // A file that may not be written must not be replaced either.
             fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
         }
-        let mut beside =
-            tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
-        beside.write_all(content).map_err(failed)?;
+        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
+        let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
+        for part in parts {
+            buffered.write_all(part).map_err(failed)?;
+        }
+        let beside = buffered.into_inner().map_err(|e| failed(e.into_error()))?;
         let mode = match &existing {
             Some(existing) => {
                 use std::os::unix::fs::{MetadataExt, fchown};
@@ -187,12 +197,39 @@ impl Files {
                 }
                 existing.permissions()
             }
-            None => new_file_mode(),
+            None => mode.unwrap_or_else(new_file_mode),
         };
         beside.as_file().set_permissions(mode).map_err(failed)?;
         beside.persist(path).map_err(|e| failed(e.error))?;
         Ok(())
     }
+
+    /// Removes a declared file.
+    pub fn remove(&self, path: &Path) -> Result<(), ToolError> {
+        self.check_write(path)?;
+        still_the_same(path, path.parent().unwrap_or(Path::new("/")))?;
+        fs::remove_file(path)
+            .map_err(|e| ToolError::for_model(format!("Cannot remove {}: {e}", path.display())))
+    }
+
+    fn check_write(&self, path: &Path) -> Result<(), ToolError> {
+        let declared = |a: &Access| matches!(a, Access::Write { path: own, .. } if own == path);
+        if self.accesses.iter().any(declared) { Ok(()) } else { Err(undeclared("write", path)) }
+    }
+}
+
+/// Bytes gathered before they are written: a change in many places is many small parts.
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+fn still_the_same(path: &Path, folder: &Path) -> Result<(), ToolError> {
+    let real = fs::canonicalize(folder)
+        .map_err(|e| ToolError::for_model(format!("Cannot change {}: {e}", path.display())))?;
+    let is_link = fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink());
+    if real != folder || is_link { Err(no_longer_approved(path)) } else { Ok(()) }
+}
+
+fn no_longer_approved(path: &Path) -> ToolError {
+    ToolError::for_model(format!("{} is no longer the file that was approved.", path.display()))
 }
 
 fn undeclared(what: &str, path: &Path) -> ToolError {

@@ -8,15 +8,15 @@ use toolwright_session::Ending;
 use toolwright_tool::{AnyTool, BatchTool};
 
 use crate::kit::{Door, Kit};
-use crate::{Bash, BashOptions, Edit, Question, Read, Todos, Write};
+use crate::{Bash, BashOptions, Edit, Question, Read, Seen, StaleEdits, Todos, Write};
 
 fn kit(door: Door) -> Kit {
     let tools: [Arc<dyn AnyTool>; 6] = [
         Arc::new(BatchTool),
         Arc::new(Bash::new(BashOptions::default())),
-        Arc::new(Edit),
-        Arc::new(Read),
-        Arc::new(Write),
+        Arc::new(Edit::new(Seen::new(StaleEdits::default()))),
+        Arc::new(Read::new(Seen::new(StaleEdits::default()))),
+        Arc::new(Write::new(Seen::new(StaleEdits::default()))),
         Arc::new(Question),
     ];
     Kit::behind(door, tools.into_iter().chain(Todos::default().tools()))

@@ -2,29 +2,36 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod apply_patch;
 mod bash;
 mod diff;
 mod edit;
 mod glob;
 mod grep;
+mod multiedit;
 mod plan_mode;
 mod question;
 mod read;
+mod rewrite;
+mod seen;
 mod skill;
 mod todo;
 mod walk;
 mod web;
 mod write;
 
+pub use apply_patch::ApplyPatch;
 pub use bash::{Bash, BashOptions};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
+pub use multiedit::MultiEdit;
 pub use plan_mode::{
     BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
 };
 pub use question::Question;
 pub use read::Read;
+pub use seen::{Seen, StaleEdits};
 pub use skill::{Skill, SkillTool};
 pub use todo::{Todo, Todos};
 pub use web::{CodeSearch, SearchOptions, SearchProvider, WebFetch, WebFetchOptions, WebSearch};
@@ -36,17 +43,30 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions) {
-    let tools: [Arc<dyn AnyTool>; 8] = [
+    let tools: [Arc<dyn AnyTool>; 5] = [
         Arc::new(Bash::new(bash)),
-        Arc::new(Edit),
         Arc::new(Glob),
         Arc::new(Grep),
         Arc::new(Question),
-        Arc::new(Read),
         Arc::new(WebFetch::default()),
-        Arc::new(Write),
     ];
     for tool in tools.into_iter().chain(Todos::default().tools()) {
+        registry.register_from(Source::BuiltIn, tool);
+    }
+    register_file_tools(registry, StaleEdits::default());
+}
+
+/// What reads and changes files, with one memory of what was seen; replaces what is registered.
+pub fn register_file_tools(registry: &Registry, stale: StaleEdits) {
+    let seen = Seen::new(stale);
+    let tools: [Arc<dyn AnyTool>; 5] = [
+        Arc::new(ApplyPatch::new(seen.clone())),
+        Arc::new(Edit::new(seen.clone())),
+        Arc::new(MultiEdit::new(seen.clone())),
+        Arc::new(Read::new(seen.clone())),
+        Arc::new(Write::new(seen)),
+    ];
+    for tool in tools {
         registry.register_from(Source::BuiltIn, tool);
     }
 }

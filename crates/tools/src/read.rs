@@ -16,9 +16,19 @@ use toolwright_tool::{
     attachable_bytes,
 };
 
+use crate::seen::Seen;
 use crate::walk::blocking;
 
-pub struct Read;
+#[derive(Default)]
+pub struct Read {
+    seen: Seen,
+}
+
+impl Read {
+    pub fn new(seen: Seen) -> Self {
+        Self { seen }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -74,7 +84,12 @@ impl Tool for Read {
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         let (files, cancel) = (context.files, context.cancel);
-        blocking(move || read(&call, &files, &cancel)).await
+        let seen = self.seen.clone();
+        blocking(move || {
+            seen.note(&call.path);
+            read(&call, &files, &cancel)
+        })
+        .await
     }
 }
 
@@ -341,7 +356,7 @@ const LINE_BYTES: usize = LINE_CHARS * 4 + 4;
 fn show_line(line: &[u8], is_first: bool, long: bool) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let line = if is_first { line.strip_prefix(crate::write::BOM).unwrap_or(line) } else { line };
+    let line = if is_first { line.strip_prefix(crate::rewrite::BOM).unwrap_or(line) } else { line };
     let text = String::from_utf8_lossy(line);
     match text.char_indices().nth(LINE_CHARS) {
         Some((at, _)) => format!("{}... (line truncated to {LINE_CHARS} chars)", &text[..at]),

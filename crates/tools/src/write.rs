@@ -1,18 +1,24 @@
 //! Writes a whole file.
 
-use std::path::PathBuf;
-
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_tool::{
-    Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
-};
+use toolwright_tool::{PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
 
-use crate::diff::{Change, change};
-use crate::edit::{read_existing, unchanged_since_plan};
+use crate::apply_patch::is_patch_style;
+use crate::rewrite::{BOM, Rewrite, Target, commit, plan_one};
+use crate::seen::Seen;
 
-pub struct Write;
+#[derive(Default)]
+pub struct Write {
+    seen: Seen,
+}
+
+impl Write {
+    pub fn new(seen: Seen) -> Self {
+        Self { seen }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -23,16 +29,17 @@ pub struct Arguments {
     content: String,
 }
 
-pub struct Prepared {
-    path: PathBuf,
-    shown: String,
-    old: Option<Vec<u8>>,
-    content: Vec<u8>,
-    change: Change,
+pub type Prepared = Box<PreparedWrite>;
+
+pub struct PreparedWrite {
+    rewrite: Rewrite,
+    size: Size,
 }
 
-/// The byte-order mark belongs to the file, not to the model's text.
-pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
+struct Size {
+    lines: usize,
+    bytes: usize,
+}
 
 impl Tool for Write {
     type Arguments = Arguments;
@@ -50,53 +57,52 @@ impl Tool for Write {
         "edit"
     }
 
+    fn suits(&self, model: &str, has: &dyn Fn(&str) -> bool) -> bool {
+        !(is_patch_style(model) && has("apply_patch"))
+    }
+
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
-        let path = context.workspace.resolve(&arguments.file_path);
-        let shown = context.workspace.relative(&path);
-        let declare = {
-            let (path, shown) = (path.clone(), shown.clone());
-            move |diff: String| {
-                Plan::new(
-                    format!("write {shown}"),
-                    vec![Access::Write { path: path.clone(), diff }],
-                )
-            }
+        let Arguments { file_path, content } = arguments;
+        let target = Target::of(&file_path, context);
+        let asked = if file_path.is_empty() {
+            Err(ToolError::for_model("filePath is required"))
+        } else {
+            Ok(())
         };
-        let made = crate::walk::blocking(move || {
-            let old = read_existing(&path)?;
-            let mut content = arguments.content.into_bytes();
-            if old.as_ref().is_some_and(|o| o.starts_with(BOM)) && !content.starts_with(BOM) {
-                content.splice(0..0, BOM.iter().copied());
-            }
-            let change = change(&shown, old.as_deref().unwrap_or_default(), &content);
-            Ok(Prepared { path, shown, old, content, change })
-        });
-        match made.await {
-            Ok(prepared) => Planned::ready(declare(prepared.change.patch.clone()), prepared),
-            Err(error) => Planned::failed(declare(String::new()), error),
-        }
+        let Planned { plan, prepared } =
+            plan_one("write", target, &self.seen, asked, move |target, found| {
+                let mut content = content.into_bytes();
+                let marked = found.content.as_ref().is_some_and(|old| old.starts_with(BOM));
+                if marked && !content.starts_with(BOM) {
+                    content.splice(0..0, BOM.iter().copied());
+                }
+                let lines = memchr::memchr_iter(b'\n', &content).count();
+                let size = Size { lines, bytes: content.len() };
+                Ok((Rewrite::replace(target, found, &content), size))
+            })
+            .await;
+        let prepared = prepared.map(|(rewrite, size)| Box::new(PreparedWrite { rewrite, size }));
+        Planned { plan, prepared }
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let Prepared { path, shown, old, content, change } = call;
-        let existed = old.is_some();
-        let lines = content.iter().filter(|b| **b == b'\n').count();
-        let bytes = content.len();
-        let target = path.clone();
-        let files = context.files;
-        let name = shown.clone();
+        let (files, seen) = (context.files, self.seen.clone());
         crate::walk::blocking(move || {
-            unchanged_since_plan(&target, &name, old.as_deref())?;
-            files.write(&target, &content)
+            let PreparedWrite { rewrite, size } = *call;
+            commit(std::slice::from_ref(&rewrite), &files, &seen)?;
+            let existed = rewrite.existed();
+            let Rewrite { target, change, .. } = rewrite;
+            let path = target.path.display().to_string();
+            let details = json!({
+                "filepath": path, "exists": existed, "diff": change.patch, "diagnostics": {},
+                "additions": change.additions, "deletions": change.deletions,
+            });
+            let verb = if existed { "Replaced" } else { "Created" };
+            let (shown, Size { lines, bytes }) = (target.shown, size);
+            let text =
+                format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
+            Ok(ToolOutput::text(text).titled(shown).with_details(details))
         })
-        .await?;
-        let verb = if existed { "Replaced" } else { "Created" };
-        let details = json!({
-            "filepath": path, "exists": existed, "diff": change.patch,
-            "additions": change.additions, "deletions": change.deletions,
-        });
-        let text =
-            format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
-        Ok(ToolOutput::text(text).titled(shown).with_details(details))
+        .await
     }
 }

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
 use toolwright_config::{
-    Agent, AgentError, Config, ConfigError, Paths, Skill, find_instructions, find_skills,
+    Agent, AgentError, Config, ConfigError, Paths, Skill, StaleEdits, find_instructions,
+    find_skills,
 };
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
@@ -170,6 +171,9 @@ impl Workbench {
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
+        if self.config.settings.stale_edits == Some(StaleEdits::Allow) {
+            toolwright_tools::register_file_tools(&registry, toolwright_tools::StaleEdits::Allow);
+        }
         registry
     }
 

@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod demo;
+mod edits;
 mod guards;
 mod hooks;
 mod images;

@@ -9,14 +9,30 @@ fn the_tools_are_listed_with_their_schemas() {
         serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    for name in
-        ["bash", "edit", "glob", "grep", "question", "read", "todowrite", "webfetch", "write"]
-    {
+    for name in [
+        "apply_patch",
+        "bash",
+        "edit",
+        "glob",
+        "grep",
+        "multiedit",
+        "question",
+        "read",
+        "todowrite",
+        "webfetch",
+        "write",
+    ] {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
     assert!(names.is_sorted(), "{names:?}");
-    let edit = &list[names.iter().position(|name| *name == "edit").unwrap()]["parameters"];
-    assert_eq!(edit["required"], json!(["filePath", "oldString", "newString"]));
+    let tool = |name: &str| list.as_array().unwrap().iter().find(|t| t["name"] == name).unwrap();
+    let write = &tool("write")["parameters"];
+    assert_eq!(write["required"], json!(["filePath", "content"]));
+    let edit = &tool("edit")["parameters"];
+    // One edit, or a list of them.
+    assert_eq!(edit["required"], json!(["filePath"]));
+    assert_eq!(edit["properties"]["oldString"]["type"], "string");
+    assert_eq!(edit["properties"]["edits"]["type"], "array");
     assert_eq!(edit["properties"]["replaceAll"]["type"], "boolean");
     let text = folder.tw(&["tools"]).expect(0).stdout;
     assert!(text.contains("· filePath (string)"), "{text}");
