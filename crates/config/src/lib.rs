@@ -22,8 +22,9 @@ pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
-    AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
-    ProviderOptions, ProviderSettings, Settings, ToolOutputSettings,
+    AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
+    PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings, Settings, Switchable,
+    ToolOutputSettings,
 };
 
 #[cfg(test)]

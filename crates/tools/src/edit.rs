@@ -12,8 +12,17 @@ use toolwright_tool::{
 };
 
 use crate::diff::{Change, change};
+use crate::feedback::{Edited, Feedback, Occasion};
 
-pub struct Edit;
+pub struct Edit {
+    feedback: Feedback,
+}
+
+impl Edit {
+    pub fn new(feedback: Feedback) -> Self {
+        Self { feedback }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,12 +88,12 @@ impl Tool for Edit {
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         let Prepared { path, shown, old, new, count, change } = call;
-        let files = context.files;
+        let files = context.files.clone();
         let target = path.clone();
         let name = shown.clone();
-        crate::walk::blocking(move || {
+        let old = crate::walk::blocking(move || {
             unchanged_since_plan(&target, &name, old.as_deref())?;
-            files.write(&target, &new)
+            files.write(&target, &new).map(|()| old)
         })
         .await?;
         let details = json!({
@@ -96,7 +105,9 @@ impl Tool for Edit {
             1 => "Edit applied successfully.".to_owned(),
             n => format!("Edit applied successfully. Replaced {n} occurrences."),
         };
-        Ok(ToolOutput::text(text).titled(shown).with_details(details))
+        let output = ToolOutput::text(text).titled(shown.clone()).with_details(details);
+        let edited = [Edited { path, shown, old }];
+        Ok(self.feedback.complete(output, &edited, Occasion::Edit, &context).await)
     }
 }
 

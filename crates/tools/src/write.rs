@@ -11,8 +11,17 @@ use toolwright_tool::{
 
 use crate::diff::{Change, change};
 use crate::edit::{read_existing, unchanged_since_plan};
+use crate::feedback::{Edited, Feedback, Occasion};
 
-pub struct Write;
+pub struct Write {
+    feedback: Feedback,
+}
+
+impl Write {
+    pub fn new(feedback: Feedback) -> Self {
+        Self { feedback }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -83,11 +92,11 @@ impl Tool for Write {
         let lines = content.iter().filter(|b| **b == b'\n').count();
         let bytes = content.len();
         let target = path.clone();
-        let files = context.files;
+        let files = context.files.clone();
         let name = shown.clone();
-        crate::walk::blocking(move || {
+        let old = crate::walk::blocking(move || {
             unchanged_since_plan(&target, &name, old.as_deref())?;
-            files.write(&target, &content)
+            files.write(&target, &content).map(|()| old)
         })
         .await?;
         let verb = if existed { "Replaced" } else { "Created" };
@@ -97,6 +106,8 @@ impl Tool for Write {
         });
         let text =
             format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
-        Ok(ToolOutput::text(text).titled(shown).with_details(details))
+        let output = ToolOutput::text(text).titled(shown.clone()).with_details(details);
+        let edited = [Edited { path, shown, old }];
+        Ok(self.feedback.complete(output, &edited, Occasion::Write, &context).await)
     }
 }

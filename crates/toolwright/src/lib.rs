@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod feedback;
 mod hooks;
 mod housekeeping;
 mod secrets;

@@ -14,7 +14,7 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::BashOptions;
+use toolwright_tools::{BashOptions, Feedback};
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
@@ -29,6 +29,9 @@ pub enum SetupError {
     Directory { directory: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The settings `lsp` and `formatter` name something that cannot work.
+    #[error("{0}")]
+    Feedback(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -47,6 +50,8 @@ pub struct Workbench {
     pub config: Config,
     env: fn(&str) -> Option<String>,
     secrets: Arc<OnceLock<Secrets>>,
+    /// Shared by all sessions and sub-agents of this folder.
+    feedback: Feedback,
 }
 
 /// Which session a turn belongs to.
@@ -118,7 +123,9 @@ impl Workbench {
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
         let secrets = Arc::default();
-        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets })
+        let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
+            .map_err(SetupError::Feedback)?;
+        Ok(Self { paths, workspace: Arc::new(workspace), config, env, secrets, feedback })
     }
 
     pub fn store(&self) -> Store {
@@ -142,7 +149,7 @@ impl Workbench {
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
-        toolwright_tools::register_all(&registry, bash);
+        toolwright_tools::register_all(&registry, bash, &self.feedback);
         registry
     }
 
