@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_proc::{Child, Ended, Spec};
 
@@ -54,6 +55,7 @@ pub(crate) struct Client {
     pub(crate) root: PathBuf,
     pub(crate) hearing: Arc<Hearing>,
     pub(crate) capabilities: Value,
+    pub(crate) born: Instant,
     outbox: mpsc::Sender<Vec<u8>>,
     documents: tokio::sync::Mutex<Documents>,
     connection: AbortOnDropHandle<()>,
@@ -111,6 +113,7 @@ impl Client {
             root,
             hearing,
             capabilities: Value::Null,
+            born: Instant::now(),
             outbox,
             documents: tokio::sync::Mutex::default(),
             connection: AbortOnDropHandle::new(connection),

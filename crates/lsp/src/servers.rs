@@ -22,6 +22,8 @@ pub struct Timing {
     pub initialize: Duration,
     /// That an edit waits for a server which is just starting.
     pub start_wait: Duration,
+    /// After its start, in which a server has longer than others to find something.
+    pub warm_up: Duration,
     /// For the findings about a file.
     pub findings: Duration,
     /// For findings that are asked for.
@@ -39,6 +41,7 @@ impl Default for Timing {
         Self {
             initialize: Duration::from_secs(45),
             start_wait: Duration::from_secs(10),
+            warm_up: Duration::from_secs(10),
             findings: Duration::from_secs(5),
             pull: Duration::from_secs(3),
             debounce: Duration::from_millis(150),
@@ -188,7 +191,7 @@ impl Servers {
             if look == Look::IfNews && !synced.is_news {
                 return None;
             }
-            let waited = client.findings(file, synced, self.timing.findings, &self.timing).await;
+            let waited = client.findings(file, synced, &self.timing).await;
             if !waited.answered {
                 self.probe(client, file);
             }

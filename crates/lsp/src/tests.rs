@@ -22,6 +22,7 @@ fn patient() -> Timing {
     Timing {
         initialize: PATIENT,
         start_wait: PATIENT,
+        warm_up: Duration::ZERO,
         findings: PATIENT,
         pull: PATIENT,
         debounce: Duration::from_millis(10),
@@ -208,7 +209,7 @@ async fn a_server_that_hangs_costs_its_wait_and_is_ended() {
 
 #[tokio::test]
 async fn a_server_that_has_nothing_to_say_is_left_alone() {
-    let timing = Timing { findings: SHORT, alive: PATIENT, ..patient() };
+    let timing = Timing { findings: SHORT, ..patient() };
     let Some(project) = Project::new("", timing) else { return };
     assert!(project.check("a.fake", "SILENT").await.is_empty());
     let file = project.file("a.fake", "word");

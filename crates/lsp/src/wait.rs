@@ -20,15 +20,12 @@ pub(crate) struct Waited {
 }
 
 impl Client {
-    /// Waits for the findings about the version that was sent, at most for `limit`.
-    pub(crate) async fn findings(
-        &self,
-        file: &Path,
-        synced: Synced,
-        limit: Duration,
-        timing: &Timing,
-    ) -> Waited {
-        let deadline = Instant::now() + limit;
+    /// Waits for the findings about the version that was sent. A new server has
+    /// longer: many look at the project only once they are ready.
+    pub(crate) async fn findings(&self, file: &Path, synced: Synced, timing: &Timing) -> Waited {
+        let warming = timing.warm_up.saturating_sub(self.born.elapsed());
+        let deadline = Instant::now() + warming + timing.findings;
+        let pull = timing.pull + warming;
         let mut changed = self.hearing.watch();
         let mut until = deadline;
         let mut asked = None;
@@ -39,7 +36,7 @@ impl Client {
             if asked != Some(round) && !identifiers.is_empty() {
                 asked = Some(round);
                 let left = deadline.saturating_duration_since(Instant::now());
-                found = self.ask_for_findings(file, identifiers, timing.pull.min(left)).await;
+                found = self.ask_for_findings(file, identifiers, pull.min(left)).await;
                 match &found {
                     Some(findings) if !findings.is_empty() => {
                         return self.with_told(file, synced, found);
