@@ -3,35 +3,23 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
-use tokio::process::ChildStdin;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
-use toolwright_proc::{Child, Ended, Spec};
+use toolwright_proc::Spec;
 
+use crate::connection::{Talk, UNREAD_LIMIT, keep};
 use crate::find::Launch;
 use crate::hear::{Hearing, Refusal, folders};
 use crate::table::Server;
-use crate::wire::{self, Decoder};
-use crate::{language, text, uri};
+use crate::{language, text, uri, wire};
 
 /// Messages that wait to be written. A server that reads keeps it empty.
 const OUTBOX_CAP: usize = 64;
-
-/// How long a server may leave its input unread while it wants answers.
-const UNREAD_LIMIT: Duration = Duration::from_secs(5);
-
-/// Bytes of its standard error that are kept for the one who is told of its end.
-const ERRORS_CAP_BYTES: usize = 2 << 10;
-
-/// How long an ended server may take to tell how it ended.
-const STATUS_GRACE: Duration = Duration::from_millis(200);
 
 /// Documents that are open at a time; the one not touched for longest is closed for a new one.
 const OPEN_CAP: usize = 200;
@@ -349,94 +337,5 @@ impl Drop for Asked<'_> {
             // A server that reads nothing will not answer either.
             self.client.outbox.try_send(wire::encode(&message)).ok();
         }
-    }
-}
-
-/// The ends of the pipes, and what is to go through them.
-struct Talk {
-    input: ChildStdin,
-    output: pipe::Receiver,
-    errors: pipe::Receiver,
-    letters: mpsc::Receiver<Vec<u8>>,
-    outbox: mpsc::Sender<Vec<u8>>,
-}
-
-/// Owns the process: talks with it until one side ends, then sees it out.
-async fn keep(mut child: Child, talk: Talk, hearing: Arc<Hearing>) {
-    let Talk { input, output, mut errors, letters, outbox } = talk;
-    let last_words = Mutex::new(Vec::new());
-    let (reason, ended) = tokio::select! {
-        reason = listen(output, &hearing, &outbox) => (Some(reason), None),
-        () = speak(input, letters) => (None, None),
-        // A server may close its standard error and go on.
-        () = async { overhear(&mut errors, &last_words).await; std::future::pending().await } => (None, None),
-        ended = child.wait() => (None, Some(ended)),
-    };
-    let ended = match ended {
-        Some(ended) => Some(ended),
-        None => tokio::time::timeout(STATUS_GRACE, child.wait()).await.ok(),
-    };
-    child.kill().await;
-    // Something that it left behind may hold the pipe.
-    tokio::time::timeout(STATUS_GRACE, overhear(&mut errors, &last_words)).await.ok();
-    let how = match (reason.flatten(), ended) {
-        (Some(reason), _) => reason,
-        (None, Some(Ended::Exit(code))) => format!("it exited with code {code}"),
-        (None, Some(Ended::Signal(signal))) => format!("it was ended by signal {signal}"),
-        (None, None) => "it closed its pipes".to_owned(),
-    };
-    let said = last_words.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let said = String::from_utf8_lossy(&said);
-    let said = said.lines().rev().find(|line| !line.trim().is_empty()).map(str::trim);
-    hearing.end(match said {
-        Some(line) => format!("{how}; its last words: {line}"),
-        None => how,
-    });
-}
-
-/// Ends with the reason, where there is one beyond the pipe's end.
-async fn listen(
-    mut output: pipe::Receiver,
-    hearing: &Hearing,
-    outbox: &mpsc::Sender<Vec<u8>>,
-) -> Option<String> {
-    let mut decoder = Decoder::default();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match output.read(&mut buffer).await {
-            Ok(0) | Err(_) => return None,
-            Ok(count) => decoder.push(&buffer[..count]),
-        }
-        loop {
-            let body = match decoder.next() {
-                Ok(Some(body)) => body,
-                Ok(None) => break,
-                Err(error) => return Some(error.to_string()),
-            };
-            let Some(reply) = hearing.hear(&body) else { continue };
-            let sent = outbox.send(wire::encode(&reply));
-            if tokio::time::timeout(UNREAD_LIMIT, sent).await.is_err() {
-                return Some("it asks and does not read the answers".to_owned());
-            }
-        }
-    }
-}
-
-async fn speak(mut input: ChildStdin, mut letters: mpsc::Receiver<Vec<u8>>) {
-    while let Some(letter) = letters.recv().await {
-        if input.write_all(&letter).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Keeps the end of what it writes to standard error.
-async fn overhear(errors: &mut pipe::Receiver, last_words: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; 4096];
-    while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-        let mut kept = last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&buffer[..count]);
-        let excess = kept.len().saturating_sub(ERRORS_CAP_BYTES);
-        kept.drain(..excess);
     }
 }

@@ -280,7 +280,55 @@ pub(crate) fn folders(root: &Path) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// JSON of any shape, made of the words that are looked for.
+    fn anything() -> impl Strategy<Value = Value> {
+        let word = proptest::sample::select(vec![
+            "id",
+            "method",
+            "params",
+            "result",
+            "error",
+            "code",
+            "message",
+            "uri",
+            "diagnostics",
+            "items",
+            "section",
+            "registrations",
+            "unregisterations",
+            "version",
+            "file:///a",
+            "textDocument/publishDiagnostics",
+            "client/registerCapability",
+            "workspace/configuration",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (-3i64..4).prop_map(Value::from),
+            word.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 6, move |inner| {
+            let entry = (word.clone().prop_map(str::to_owned), inner.clone());
+            prop_oneof![
+                proptest::collection::vec(inner, 0..4).prop_map(Value::from),
+                proptest::collection::vec(entry, 0..6)
+                    .prop_map(|e| Value::Object(e.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_makes_it_panic_and_every_request_is_answered(message in anything()) {
+            let asks = message["method"].is_string() && message.get("id").is_some();
+            prop_assert_eq!(heard(&hearing(), message).is_some(), asks);
+        }
+    }
 
     fn hearing() -> Hearing {
         Hearing::new(Path::new("/w"), json!({ "python": { "analysis": { "mode": 1 } }, "a.b": 2 }))

@@ -31,12 +31,8 @@ impl Project {
             path: std::env::var_os("PATH").unwrap_or_default(),
             virtual_env: None,
         };
-        let Some(python) = ["/usr/bin/python3"]
-            .iter()
-            .map(PathBuf::from)
-            .find(|p| p.exists())
-            .or_else(|| place.program("python3", &place.directory))
-        else {
+        let system = Some(PathBuf::from("/usr/bin/python3")).filter(|file| file.exists());
+        let Some(python) = system.or_else(|| place.program("python3", &place.directory)) else {
             println!("skipped: no python3");
             return None;
         };
@@ -120,6 +116,23 @@ async fn a_crashed_server_does_not_fail_the_edit() {
         outcome.output
     );
     assert_eq!(project.text("a.fake"), "CRASH");
+}
+
+#[tokio::test]
+async fn whoever_stops_an_edit_does_not_wait_for_a_server_that_hangs() {
+    let Some(project) = Project::new(&[("a.fake", b"")]) else { return };
+    let (cancel, path) = (CancellationToken::new(), project.folder.path("a.fake"));
+    let arguments = json!({ "filePath": "a.fake", "content": "HANG" });
+    let call = project.folder.call_in(project.registry.clone(), "write", arguments, cancel.clone());
+    let stop = async {
+        while fs::read_to_string(&path).unwrap() != "HANG" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (outcome, ()) =
+        tokio::time::timeout(PATIENT / 2, async { tokio::join!(call, stop) }).await.unwrap();
+    assert!(outcome.output.starts_with("Wrote file successfully."), "{}", outcome.output);
 }
 
 #[tokio::test]
