@@ -38,10 +38,11 @@ impl Client {
                 let left = deadline.saturating_duration_since(Instant::now());
                 found = self.ask_for_findings(file, identifiers, pull.min(left)).await;
                 match &found {
-                    Some(findings) if !findings.is_empty() => {
+                    // Whoever never tells of anything by itself has said all that it will.
+                    Some(findings) if !findings.is_empty() || self.hearing.publications() == 0 => {
                         return self.with_told(file, synced, found);
                     }
-                    // A clean answer; some servers tell of the rest by themselves, at once or never.
+                    // A clean answer; what such a server tells by itself comes at once or late.
                     Some(_) => until = deadline.min(Instant::now() + timing.debounce * 2),
                     None => {}
                 }
