@@ -64,6 +64,7 @@ impl From<SetupError> for Problem {
             SetupError::Session(error) => error.into(),
             SetupError::Directory { .. }
             | SetupError::Config(_)
+            | SetupError::Feedback(_)
             | SetupError::Agent(_)
             | SetupError::Model(_) => Self::usage(error.to_string()),
         }

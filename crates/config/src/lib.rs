@@ -25,8 +25,9 @@ pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
-    AgentMode, AgentSettings, CompactionSettings, ModelSettings, PermissionSettings,
-    ProviderOptions, ProviderSettings, Settings, StaleEdits, ToolOutputSettings,
+    AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
+    PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,
+    Switchable, ToolOutputSettings,
 };
 pub use skills::{Skill, Skills, find_skills};
 pub use tool_settings::{

@@ -91,6 +91,10 @@ pub struct Settings {
     pub websearch: WebsearchSettings,
     pub skills: SkillsSettings,
     pub experimental: ExperimentalSettings,
+    /// Language servers; off unless somebody turns them on.
+    pub lsp: Option<Switchable<ServerSettings>>,
+    /// Programs that bring files into shape after an edit; off unless somebody turns them on.
+    pub formatter: Option<Switchable<FormatterSettings>>,
     /// As one file has them; those of all files are in [`crate::Config::hooks`].
     pub(crate) hooks: Option<HookSettings>,
 }
@@ -100,6 +104,33 @@ pub struct Settings {
 pub enum StaleEdits {
     Error,
     Allow,
+}
+
+/// All on or off, or on with changes by name, in written order.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged, expecting = "expected true, false or an object of entries by name")]
+pub enum Switchable<T> {
+    All(bool),
+    With(Ordered<T>),
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ServerSettings {
+    pub disabled: bool,
+    pub command: Option<Vec<String>>,
+    pub extensions: Option<Vec<String>>,
+    pub env: BTreeMap<String, String>,
+    pub initialization: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct FormatterSettings {
+    pub disabled: bool,
+    pub command: Option<Vec<String>>,
+    pub environment: BTreeMap<String, String>,
+    pub extensions: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -33,6 +33,7 @@ pub fn shipped_defaults() -> Layer {
         ("glob", Allow),
         ("grep", Allow),
         ("list", Allow),
+        ("lsp", Allow),
         // Whoever works for another is judged by itself, call for call.
         ("task", Allow),
         // A list and a text that the model reads: nothing outside the session changes.

@@ -28,9 +28,18 @@ pub struct Spec {
     pub environment: BTreeMap<String, String>,
     /// Variables of ours that the child must not see.
     pub withheld: Vec<String>,
-    /// All that it can read.
-    input: Option<Vec<u8>>,
+    input: Input,
     separate_errors: bool,
+}
+
+/// What it can read.
+#[derive(Debug, Clone)]
+enum Input {
+    Nothing,
+    /// All that it can read, at once.
+    Bytes(Vec<u8>),
+    /// Whatever the owner writes to [`Child::input`].
+    Open,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +60,7 @@ pub enum Ended {
 /// A running child. Dropping it ends its whole group.
 pub struct Child {
     child: tokio::process::Child,
+    input: Option<ChildStdin>,
     output: Option<pipe::Receiver>,
     errors: Option<pipe::Receiver>,
     /// Ends by itself once the child has read everything or closed its end.
@@ -67,7 +77,7 @@ impl Spec {
             directory: directory.into(),
             environment: BTreeMap::new(),
             withheld: Vec::new(),
-            input: None,
+            input: Input::Nothing,
             separate_errors: false,
         }
     }
@@ -84,7 +94,7 @@ impl Spec {
 
     /// What it reads on standard input, until the end.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Some(bytes.into());
+        self.input = Input::Bytes(bytes.into());
         self
     }
 
@@ -92,6 +102,13 @@ impl Spec {
     pub fn separate_errors(mut self) -> Self {
         self.separate_errors = true;
         self
+    }
+
+    /// For a child that is talked with: [`Child::input`] stays open, and what it says is not mixed
+    /// with its errors.
+    pub fn conversation(mut self) -> Self {
+        self.input = Input::Open;
+        self.separate_errors()
     }
 
     /// Starts it. The death signal is tied to the thread that calls this, so it must be called on
@@ -105,7 +122,10 @@ impl Spec {
             .current_dir(&self.directory)
             .envs(&self.environment)
             .env(COOKIE_VARIABLE, COOKIE.as_str())
-            .stdin(if self.input.is_some() { Stdio::piped() } else { Stdio::null() });
+            .stdin(match self.input {
+                Input::Nothing => Stdio::null(),
+                Input::Bytes(_) | Input::Open => Stdio::piped(),
+            });
         for name in &self.withheld {
             command.env_remove(name);
         }
@@ -131,9 +151,13 @@ impl Spec {
         // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
         let group = child.id().map_or(0, u32::cast_signed);
         registry::add(group);
-        let input = child.stdin.take().zip(self.input.clone());
-        let feeding = input.map(|(stdin, bytes)| tokio::spawn(feed(stdin, bytes)));
-        Ok(Child { child, output: Some(output), errors, feeding, group, ended: None })
+        let (input, feeding) = match (child.stdin.take(), &self.input) {
+            (Some(stdin), Input::Bytes(bytes)) => {
+                (None, Some(tokio::spawn(feed(stdin, bytes.clone()))))
+            }
+            (stdin, _) => (stdin, None),
+        };
+        Ok(Child { child, input, output: Some(output), errors, feeding, group, ended: None })
     }
 }
 
@@ -149,6 +173,11 @@ async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
 }
 
 impl Child {
+    /// Where to write what it reads, with [`Spec::conversation`]. Dropping it ends the input.
+    pub fn input(&mut self) -> Option<ChildStdin> {
+        self.input.take()
+    }
+
     /// What it writes to standard output, and to standard error unless that was separated. It ends
     /// when all writers are gone, which may be later than the child if it left something in the
     /// background.

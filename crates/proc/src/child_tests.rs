@@ -1,4 +1,4 @@
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Child, Ended, Spec};
 
@@ -48,4 +48,23 @@ async fn errors_come_apart_only_where_that_is_wanted() {
     let mut child = shell(script).separate_errors().spawn().unwrap();
     assert_eq!(all(child.errors()).await, "err\n");
     assert_eq!(output_of(child).await.0, "out\n");
+}
+
+#[tokio::test]
+async fn a_conversation_goes_back_and_forth_until_the_input_is_closed() {
+    let script = "while read line; do echo \"heard $line\"; echo aside >&2; done; echo end";
+    let mut child = shell(script).conversation().spawn().unwrap();
+    let (mut input, mut output) = (child.input().unwrap(), child.output().unwrap());
+    let mut heard = [0; 10];
+    for word in ["one\n", "two\n"] {
+        input.write_all(word.as_bytes()).await.unwrap();
+        output.read_exact(&mut heard).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&heard), format!("heard {word}"));
+    }
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest, "end\n");
+    assert_eq!(all(child.errors()).await, "aside\naside\n");
+    assert_eq!(child.wait().await, Ended::Exit(0));
 }

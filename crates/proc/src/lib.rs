@@ -9,9 +9,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod child;
+mod find;
 mod registry;
 mod sys;
 mod watchdog;
 
 pub use child::{Child, Ended, SpawnError, Spec};
+pub use find::{find_program, is_executable};
 pub use registry::{descendants, end_everything};

@@ -46,6 +46,7 @@ const BANNED: &[(&str, &str)] = &[
 const FLOORS: &[&str] = &[
     "toolwright-llm",
     "toolwright-proc",
+    "toolwright-lsp",
     "toolwright-session",
     "toolwright-permission",
     "toolwright-tool",

@@ -21,7 +21,7 @@ use toolwright_session::Ending;
 use toolwright_tool::{
     CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
 };
-use toolwright_tools::{BashOptions, register_all};
+use toolwright_tools::{BashOptions, Feedback, register_all};
 
 const ROUNDS: usize = 15;
 
@@ -87,7 +87,7 @@ fn main() {
         content.extend((450_000..900_000).map(line));
         fs::write(work.join("large.txt"), &content).unwrap();
         let registry = Registry::default();
-        register_all(&registry, BashOptions::default());
+        register_all(&registry, BashOptions::default(), &Feedback::default());
         let workspace = Arc::new(Workspace::new(&work).unwrap());
         let options = PipelineOptions::new(folder.path().join("outputs"));
         let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);

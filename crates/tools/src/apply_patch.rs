@@ -16,6 +16,7 @@ use toolwright_tool::{
 
 use self::grammar::Patch;
 use self::tree::{Kind, Report, Tree};
+use crate::feedback::Occasion;
 use crate::rewrite::{Rewrite, commit};
 use crate::seen::Seen;
 
@@ -102,12 +103,15 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let (files, seen) = (context.files, self.seen.clone());
-        crate::walk::blocking(move || {
+        let (files, seen) = (context.files.clone(), self.seen.clone());
+        let (output, edited) = crate::walk::blocking(move || {
             commit(&call.rewrites, &files, &seen)?;
-            Ok(call.report())
+            let output = call.report();
+            let edited = call.rewrites.into_iter().map(Rewrite::into_edited).collect();
+            Ok((output, edited))
         })
-        .await
+        .await?;
+        Ok(self.seen.follow(output, edited, Occasion::Patch, &context).await)
     }
 }
 

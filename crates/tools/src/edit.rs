@@ -14,6 +14,7 @@ use toolwright_tool::{PlanContext, Planned, RunContext, Tool, ToolError, ToolOut
 
 use self::apply::{Applied, Replacement, apply_all};
 use crate::apply_patch::is_patch_style;
+use crate::feedback::Occasion;
 use crate::rewrite::{Rewrite, Target, commit, plan_one};
 use crate::seen::Seen;
 
@@ -146,15 +147,17 @@ pub(crate) async fn run_edits(
     context: RunContext,
     seen: Seen,
 ) -> Result<ToolOutput, ToolError> {
-    let files = context.files;
-    crate::walk::blocking(move || {
+    let (files, noting) = (context.files.clone(), seen.clone());
+    let (output, edited) = crate::walk::blocking(move || {
         let PreparedEdits { rewrite, applied } = *call;
-        commit(std::slice::from_ref(&rewrite), &files, &seen)?;
+        commit(std::slice::from_ref(&rewrite), &files, &noting)?;
         let text = report(&applied, &rewrite);
         let details = details(&applied, &rewrite);
-        Ok(ToolOutput::text(text).titled(rewrite.target.shown).with_details(details))
+        let output = ToolOutput::text(text).titled(&rewrite.target.shown).with_details(details);
+        Ok((output, vec![rewrite.into_edited()]))
     })
-    .await
+    .await?;
+    Ok(seen.follow(output, edited, Occasion::Edit, &context).await)
 }
 
 fn report(applied: &[Applied], rewrite: &Rewrite) -> String {

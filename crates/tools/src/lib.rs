@@ -6,8 +6,11 @@ mod apply_patch;
 mod bash;
 mod diff;
 mod edit;
+mod feedback;
+mod formatter;
 mod glob;
 mod grep;
+mod lsp;
 mod multiedit;
 mod plan_mode;
 mod question;
@@ -23,8 +26,11 @@ mod write;
 pub use apply_patch::ApplyPatch;
 pub use bash::{Bash, BashOptions};
 pub use edit::Edit;
+pub use feedback::{After, Edited, Feedback, Occasion};
+pub use formatter::{FormatterEntry, FormatterSetting, Formatters};
 pub use glob::Glob;
 pub use grep::Grep;
+pub use lsp::Lsp;
 pub use multiedit::MultiEdit;
 pub use plan_mode::{
     BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
@@ -42,7 +48,7 @@ use std::sync::Arc;
 use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
-pub fn register_all(registry: &Registry, bash: BashOptions) {
+pub fn register_all(registry: &Registry, bash: BashOptions, feedback: &Feedback) {
     let tools: [Arc<dyn AnyTool>; 5] = [
         Arc::new(Bash::new(bash)),
         Arc::new(Glob),
@@ -53,12 +59,12 @@ pub fn register_all(registry: &Registry, bash: BashOptions) {
     for tool in tools.into_iter().chain(Todos::default().tools()) {
         registry.register_from(Source::BuiltIn, tool);
     }
-    register_file_tools(registry, StaleEdits::default());
+    register_file_tools(registry, StaleEdits::default(), feedback);
 }
 
 /// What reads and changes files, with one memory of what was seen; replaces what is registered.
-pub fn register_file_tools(registry: &Registry, stale: StaleEdits) {
-    let seen = Seen::new(stale);
+pub fn register_file_tools(registry: &Registry, stale: StaleEdits, feedback: &Feedback) {
+    let seen = Seen::new(stale).followed_by(feedback.clone());
     let tools: [Arc<dyn AnyTool>; 5] = [
         Arc::new(ApplyPatch::new(seen.clone())),
         Arc::new(Edit::new(seen.clone())),
@@ -68,6 +74,9 @@ pub fn register_file_tools(registry: &Registry, stale: StaleEdits) {
     ];
     for tool in tools {
         registry.register_from(Source::BuiltIn, tool);
+    }
+    if feedback.servers().is_some() {
+        registry.register_from(Source::BuiltIn, Arc::new(Lsp::new(feedback.clone())));
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use toolwright_tool::{Access, Files, Plan, PlanContext, Planned, ToolError};
 
 use crate::diff::{Change, change};
+use crate::feedback::Edited;
 use crate::seen::{Seen, Stamp};
 
 /// Bytes of a file that is changed in memory.
@@ -70,6 +71,25 @@ pub(crate) async fn plan_one<T: Send + 'static>(
         }
         Err(error) => Planned::failed(target.declare(verb, String::new()), error),
     }
+}
+
+/// The content of a file, or nothing where there is none.
+pub(crate) fn read_existing(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    Ok(Found::at(path)?.content)
+}
+
+/// Fails if a file no longer holds what a plan was made for.
+pub(crate) fn unchanged_since_plan(
+    path: &Path,
+    shown: &str,
+    old: Option<&[u8]>,
+) -> Result<(), ToolError> {
+    if read_existing(path)?.as_deref() == old {
+        return Ok(());
+    }
+    let text =
+        format!("{shown} was changed by something else just now; nothing was written. Retry.");
+    Err(ToolError::for_model(text))
 }
 
 /// A path as it was looked at; without content if nothing was there.
@@ -232,6 +252,12 @@ impl Rewrite {
             *mode = wanted;
         }
         self
+    }
+
+    /// For what follows a change.
+    pub(crate) fn into_edited(self) -> Edited {
+        let Target { path, shown } = self.target;
+        Edited { path, shown, old: self.found.content }
     }
 
     pub(crate) fn existed(&self) -> bool {

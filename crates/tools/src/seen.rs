@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use toolwright_tool::ToolError;
+use toolwright_tool::{RunContext, ToolError, ToolOutput};
 
+use crate::feedback::{Edited, Feedback, Occasion};
 use crate::rewrite::Found;
 
 /// What happens to a change of a file that is no longer as it was read.
@@ -27,6 +28,8 @@ pub enum StaleEdits {
 pub struct Seen {
     sightings: Arc<Mutex<HashMap<PathBuf, Sighting>>>,
     stale: StaleEdits,
+    /// What follows a change of them.
+    feedback: Feedback,
 }
 
 #[derive(Clone, Copy)]
@@ -76,6 +79,32 @@ impl Stamp {
 impl Seen {
     pub fn new(stale: StaleEdits) -> Self {
         Self { stale, ..Self::default() }
+    }
+
+    /// Changes are followed by formatters and language servers.
+    pub fn followed_by(mut self, feedback: Feedback) -> Self {
+        self.feedback = feedback;
+        self
+    }
+
+    /// The output of a change with all that follows it. What a formatter made of a file is our own doing.
+    pub(crate) async fn follow(
+        &self,
+        output: ToolOutput,
+        edited: Vec<Edited>,
+        occasion: Occasion,
+        context: &RunContext,
+    ) -> ToolOutput {
+        let output = self.feedback.complete(output, &edited, occasion, context).await;
+        let seen = self.clone();
+        let paths: Vec<PathBuf> = edited.into_iter().map(|file| file.path).collect();
+        let noted = crate::walk::blocking(move || {
+            paths.iter().filter(|path| path.exists()).for_each(|path| seen.note(path));
+            Ok(())
+        });
+        // A file that cannot be looked at now is looked at when it is changed next.
+        noted.await.ok();
+        output
     }
 
     /// The file is about to be shown, or has just been written. Taken before it is read: what changes

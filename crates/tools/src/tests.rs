@@ -16,7 +16,7 @@ use toolwright_tool::{
     CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
 };
 
-use crate::{BashOptions, register_all};
+use crate::{BashOptions, Feedback, register_all};
 
 struct Open;
 
@@ -30,12 +30,12 @@ impl Gate for Open {
     }
 }
 
-struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in files {
             let path = folder.path().join("w").join(name);
@@ -46,7 +46,7 @@ impl Place {
         Self { folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.folder.path().join("w")).unwrap().join(name)
     }
 
@@ -56,7 +56,17 @@ impl Place {
 
     async fn call_until(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> Outcome {
         let registry = Registry::default();
-        register_all(&registry, BashOptions::default());
+        register_all(&registry, BashOptions::default(), &Feedback::default());
+        self.call_in(registry, tool, arguments, cancel).await
+    }
+
+    pub(crate) async fn call_in(
+        &self,
+        registry: Registry,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
         let options = PipelineOptions::new(self.folder.path().join("outputs"));
         let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);
@@ -99,7 +109,7 @@ impl Place {
 #[test]
 fn the_default_set_stays_below_4000_tokens() {
     let registry = Registry::default();
-    register_all(&registry, BashOptions::default());
+    register_all(&registry, BashOptions::default(), &Feedback::default());
     let size: usize = registry
         .definitions()
         .iter()

@@ -6,6 +6,7 @@ use serde_json::json;
 use toolwright_tool::{PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
 
 use crate::apply_patch::is_patch_style;
+use crate::feedback::Occasion;
 use crate::rewrite::{BOM, Rewrite, Target, commit, plan_one};
 use crate::seen::Seen;
 
@@ -86,23 +87,25 @@ impl Tool for Write {
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let (files, seen) = (context.files, self.seen.clone());
-        crate::walk::blocking(move || {
+        let (files, seen) = (context.files.clone(), self.seen.clone());
+        let (output, edited) = crate::walk::blocking(move || {
             let PreparedWrite { rewrite, size } = *call;
             commit(std::slice::from_ref(&rewrite), &files, &seen)?;
             let existed = rewrite.existed();
-            let Rewrite { target, change, .. } = rewrite;
+            let Rewrite { target, change, .. } = &rewrite;
             let path = target.path.display().to_string();
             let details = json!({
                 "filepath": path, "exists": existed, "diff": change.patch, "diagnostics": {},
                 "additions": change.additions, "deletions": change.deletions,
             });
             let verb = if existed { "Replaced" } else { "Created" };
-            let (shown, Size { lines, bytes }) = (target.shown, size);
+            let (shown, Size { lines, bytes }) = (target.shown.clone(), size);
             let text =
                 format!("Wrote file successfully. {verb} {shown} ({lines} lines, {bytes} bytes).");
-            Ok(ToolOutput::text(text).titled(shown).with_details(details))
+            let output = ToolOutput::text(text).titled(shown).with_details(details);
+            Ok((output, vec![rewrite.into_edited()]))
         })
-        .await
+        .await?;
+        Ok(self.seen.follow(output, edited, Occasion::Write, &context).await)
     }
 }

@@ -16,7 +16,7 @@ use toolwright_tool::{
     Audience, CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Registry,
     Workspace,
 };
-use toolwright_tools::{BashOptions, register_all};
+use toolwright_tools::{BashOptions, Feedback, register_all};
 
 /// Where we say something else, and why.
 const STRICTER: &[(&str, &str)] = &[(
@@ -86,7 +86,7 @@ async fn decide(case: &Value, folder: &Path) -> String {
     let workspace = Arc::new(Workspace::new(folder).unwrap());
     let gate = Arc::new(Judge { policy: policy(case), seen: Mutex::default() });
     let registry = Registry::default();
-    register_all(&registry, BashOptions::default());
+    register_all(&registry, BashOptions::default(), &Feedback::default());
     let tool = case["tool"].as_str().unwrap();
     let permission_denied = |key: &str| gate.policy.always_denies(key);
     let audience = Audience { model: "m", denied: &permission_denied, budget_tokens: None };
@@ -121,7 +121,7 @@ async fn rules_decide_as_they_were_observed_to() {
     let cases: Vec<Value> = serde_json::from_str(&text).unwrap();
     let known: Vec<String> = {
         let registry = Registry::default();
-        register_all(&registry, BashOptions::default());
+        register_all(&registry, BashOptions::default(), &Feedback::default());
         registry.names()
     };
     let mut wrong = Vec::new();

@@ -10,6 +10,7 @@ mod agent;
 mod auth;
 mod choose;
 mod configured;
+mod feedback;
 mod hooks;
 mod housekeeping;
 mod keyring;

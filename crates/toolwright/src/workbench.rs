@@ -17,7 +17,7 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::BashOptions;
+use toolwright_tools::{BashOptions, Feedback};
 
 use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
@@ -35,6 +35,9 @@ pub enum SetupError {
     Directory { directory: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The settings `lsp` and `formatter` name something that cannot work.
+    #[error("{0}")]
+    Feedback(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -56,6 +59,8 @@ pub struct Workbench {
     secrets: Arc<OnceLock<Secrets>>,
     /// The key that the keyring gave for the model in use, by its provider.
     unlocked: Arc<OnceLock<(String, String)>>,
+    /// Shared by all sessions and sub-agents of this folder.
+    feedback: Feedback,
 }
 
 /// Which session a turn belongs to.
@@ -138,7 +143,9 @@ impl Workbench {
         config.warnings.extend(skills.warnings);
         let skills = skills.found.into();
         let workspace = Arc::new(workspace);
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked })
+        let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
+            .map_err(SetupError::Feedback)?;
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback })
     }
 
     pub fn store(&self) -> Store {
@@ -169,10 +176,11 @@ impl Workbench {
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
-        toolwright_tools::register_all(&registry, bash);
+        toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
         if self.config.settings.stale_edits == Some(StaleEdits::Allow) {
-            toolwright_tools::register_file_tools(&registry, toolwright_tools::StaleEdits::Allow);
+            let stale = toolwright_tools::StaleEdits::Allow;
+            toolwright_tools::register_file_tools(&registry, stale, &self.feedback);
         }
         registry
     }

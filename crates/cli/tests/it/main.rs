@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod after_edit;
 mod bad_input;
 mod crash;
 mod demo;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use toolwright_tool::{Audience, Registry};
-use toolwright_tools::{BashOptions, register_all};
+use toolwright_tools::{BashOptions, Feedback, register_all};
 
 use crate::support::{Session, is_root};
 
@@ -268,7 +268,7 @@ async fn a_folder_that_cannot_be_written_leaves_all_files_as_they_were() {
 #[test]
 fn patch_style_models_are_offered_patches_in_place_of_edits() {
     let registry = Registry::default();
-    register_all(&registry, BashOptions::default());
+    register_all(&registry, BashOptions::default(), &Feedback::default());
     let offered = |model: &str| {
         let audience = Audience { model, denied: &|_| false, budget_tokens: None };
         let names = registry.offer(&audience).definitions.into_iter().map(|d| d.name);

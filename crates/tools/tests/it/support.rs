@@ -15,7 +15,7 @@ use toolwright_session::{Ending, Outcome};
 use toolwright_tool::{
     CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
 };
-use toolwright_tools::{BashOptions, StaleEdits, register_all, register_file_tools};
+use toolwright_tools::{BashOptions, Feedback, StaleEdits, register_all, register_file_tools};
 
 /// Allows everything, after having done something that a person may do while they think.
 struct Open {
@@ -58,8 +58,8 @@ impl Session {
             fs::write(path, content).unwrap();
         }
         let registry = Registry::default();
-        register_all(&registry, BashOptions::default());
-        register_file_tools(&registry, stale);
+        register_all(&registry, BashOptions::default(), &Feedback::default());
+        register_file_tools(&registry, stale, &Feedback::default());
         let workspace = Arc::new(Workspace::new(&root).unwrap());
         let options = PipelineOptions::new(folder.path().join("outputs"));
         let gate = Arc::new(Open { meanwhile: Box::new(move || meanwhile(&root)) });

@@ -79,7 +79,12 @@ impl Place {
         let work = self.folder.path().join("work");
         let workspace = Arc::new(Workspace::new(&work).expect("a workspace"));
         let registry = Registry::default();
-        toolwright_tools::register_all(&registry, toolwright_tools::BashOptions::default());
+        let feedback = toolwright_tools::Feedback::default();
+        toolwright_tools::register_all(
+            &registry,
+            toolwright_tools::BashOptions::default(),
+            &feedback,
+        );
         let options = PipelineOptions::new(self.folder.path().join("outputs"));
         let pipeline = Pipeline::new(registry, workspace, Arc::new(gate), options);
         let store = Store::new(self.folder.path().join("sessions"));

@@ -1,0 +1,62 @@
+//! What follows an edit in a folder, as people have configured it: language servers and formatters.
+
+use std::path::PathBuf;
+
+use toolwright_config::{FormatterSettings, Ordered, ServerSettings, Settings, Switchable};
+use toolwright_lsp::{Entry, Options, Place, Servers, Setting, Timing, configured};
+use toolwright_tool::Workspace;
+use toolwright_tools::{Feedback, FormatterEntry, FormatterSetting, Formatters};
+
+use crate::secrets;
+
+/// Chooses `ty` for Python instead of pyright, as in OpenCode.
+const TY_FLAGS: [&str; 2] = ["OPENCODE_EXPERIMENTAL_LSP_TY", "TOOLWRIGHT_LSP_TY"];
+
+/// Fails with words for the person who wrote the settings.
+pub(crate) fn feedback(
+    settings: &Settings,
+    workspace: &Workspace,
+    trusted: bool,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Feedback, String> {
+    let place = Place {
+        directory: workspace.directory().to_owned(),
+        worktree: workspace.worktree().to_owned(),
+        trusted,
+        path: std::env::var_os("PATH").unwrap_or_default(),
+        virtual_env: env("VIRTUAL_ENV").map(PathBuf::from),
+    };
+    let withheld: Vec<String> = secrets::key_variables(settings).map(str::to_owned).collect();
+    let set = |flag: &str| env(flag).is_some_and(|value| matches!(value.as_str(), "1" | "true"));
+    let servers = configured(of_servers(settings.lsp.clone()), TY_FLAGS.into_iter().any(set))?;
+    let formatter = of_formatters(settings.formatter.clone());
+    let formatters = Formatters::new(formatter, place.clone(), withheld.clone())?;
+    let servers = Servers::new(Options { place, servers, withheld }, Timing::default());
+    Ok(Feedback::new(servers, formatters))
+}
+
+fn of_servers(settings: Option<Switchable<ServerSettings>>) -> Setting {
+    let entry = |(id, s): (String, ServerSettings)| {
+        let ServerSettings { disabled, command, extensions, env, initialization } = s;
+        (id, Entry { disabled, command, extensions, env, initialization })
+    };
+    match settings {
+        None | Some(Switchable::All(false)) => Setting::Off,
+        Some(Switchable::All(true)) => Setting::BuiltIn,
+        Some(Switchable::With(Ordered(all))) => Setting::With(all.into_iter().map(entry).collect()),
+    }
+}
+
+fn of_formatters(settings: Option<Switchable<FormatterSettings>>) -> FormatterSetting {
+    let entry = |(name, s): (String, FormatterSettings)| {
+        let FormatterSettings { disabled, command, environment, extensions } = s;
+        (name, FormatterEntry { disabled, command, environment, extensions })
+    };
+    match settings {
+        None | Some(Switchable::All(false)) => FormatterSetting::Off,
+        Some(Switchable::All(true)) => FormatterSetting::BuiltIn,
+        Some(Switchable::With(Ordered(all))) => {
+            FormatterSetting::With(all.into_iter().map(entry).collect())
+        }
+    }
+}
