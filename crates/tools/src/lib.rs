@@ -11,7 +11,7 @@ mod read;
 mod walk;
 mod write;
 
-pub use bash::{Bash, BashOptions};
+pub use bash::{Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
@@ -24,7 +24,10 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions) {
-    let tools: [Arc<dyn AnyTool>; 6] = [
+    let tools: [Arc<dyn AnyTool>; 9] = [
+        Arc::new(BashInput(bash.jobs.clone())),
+        Arc::new(BashKill(bash.jobs.clone())),
+        Arc::new(BashOutput(bash.jobs.clone())),
         Arc::new(Bash::new(bash)),
         Arc::new(Edit),
         Arc::new(Glob),

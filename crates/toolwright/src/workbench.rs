@@ -14,7 +14,7 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::BashOptions;
+use toolwright_tools::{BashOptions, Jobs};
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
@@ -102,6 +102,8 @@ impl Default for DeskOptions {
 pub struct Desk {
     pub engine: Engine,
     pub questions: Arc<Questions>,
+    /// Commands that run in the background.
+    pub jobs: Jobs,
     pub agent: Agent,
     pub chosen: crate::Selection,
     pub notices: Vec<String>,
@@ -136,12 +138,22 @@ impl Workbench {
         Policy::new(layers).with_auto(auto)
     }
 
-    /// The built-in tools.
+    /// The built-in tools, with jobs of their own.
     pub fn registry(&self) -> Registry {
+        self.registry_with(&Jobs::default())
+    }
+
+    /// The built-in tools; their jobs are `jobs`.
+    pub fn registry_with(&self, jobs: &Jobs) -> Registry {
         let registry = Registry::default().with_search();
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
-        let bash =
-            BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
+        let login = (self.env)("TOOLWRIGHT_SHELL_LOGIN").is_none_or(|value| value != "off");
+        let bash = BashOptions {
+            shell: self.config.settings.shell.clone(),
+            withheld: withheld.collect(),
+            login_environment: login && self.config.settings.shell_login.unwrap_or(true),
+            jobs: jobs.clone(),
+        };
         toolwright_tools::register_all(&registry, bash);
         registry
     }
@@ -260,7 +272,8 @@ impl Workbench {
         let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let questions = gate.questions();
-        let registry = self.registry();
+        let jobs = Jobs::default();
+        let registry = self.registry_with(&jobs);
         if let Some(form) = options.answer_form {
             registry.register_from(Source::BuiltIn, Arc::new(form));
         }
@@ -285,7 +298,7 @@ impl Workbench {
             auto: options.auto,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, agent, chosen: why, notices })
+        Ok(Desk { engine, questions, jobs, agent, chosen: why, notices })
     }
 
     fn open_session(

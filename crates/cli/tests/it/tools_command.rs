@@ -9,8 +9,11 @@ fn the_tools_are_listed_with_their_schemas() {
         serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "write"]);
-    let edit = &list[1]["parameters"];
+    assert_eq!(
+        names,
+        ["bash", "bash_input", "bash_kill", "bash_output", "edit", "glob", "grep", "read", "write"]
+    );
+    let edit = &list[4]["parameters"];
     assert_eq!(edit["required"], json!(["filePath", "oldString", "newString"]));
     assert_eq!(edit["properties"]["replaceAll"]["type"], "boolean");
     let text = folder.tw(&["tools"]).expect(0).stdout;
