@@ -8,6 +8,7 @@ mod demo;
 mod guards;
 mod hooks;
 mod images;
+mod jobs;
 mod loop_basics;
 mod masking;
 mod models;

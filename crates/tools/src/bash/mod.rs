@@ -315,3 +315,6 @@ fn advice(job: &Job) -> String {
         job.id
     )
 }
+
+#[cfg(test)]
+mod tests;
