@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn text_is_utf8_and_nothing_else_is_changed() {
-        let cases: &[(&[(&str, &str)], Option<&str>)] = &[
+        type Variables = &'static [(&'static str, &'static str)];
+        let cases: &[(Variables, Option<&str>)] = &[
             (&[], Some("LANG")),
             (&[("LANG", "de_DE.UTF-8")], None),
             (&[("LANG", "en_US.utf8")], None),
