@@ -87,7 +87,7 @@ impl Tool for BashOutput {
 
     async fn plan(&self, call: OutputArguments, _: &PlanContext) -> Planned<Self::Prepared> {
         let wait = wait(call.wait, Duration::ZERO);
-        let plan = plan_of(&self.0, &call.id, own_job("bash_output", &call.id, true), wait);
+        let plan = plan_of(&self.0, &call.id, own_job("bash_output", &call.id), wait);
         Planned { plan, prepared: self.0.find(&call.id).map(|job| (job, wait)) }
     }
 
@@ -125,7 +125,7 @@ impl Tool for BashInput {
         // What cannot be typed is not asked for; why it cannot is no secret.
         let access = match &prepared {
             Ok(_) => Access::Type { job: call.id.clone(), text: shown(&call) },
-            Err(_) => own_job("bash_output", &call.id, true),
+            Err(_) => own_job("bash_output", &call.id),
         };
         Planned { plan: plan_of(&self.0, &call.id, access, wait), prepared }
     }
@@ -171,7 +171,7 @@ impl Tool for BashKill {
     }
 
     async fn plan(&self, call: KillArguments, _: &PlanContext) -> Planned<Self::Prepared> {
-        let access = own_job("bash_kill", &call.id, false);
+        let access = own_job("bash_kill", &call.id);
         let plan = plan_of(&self.0, &call.id, access, Duration::ZERO);
         Planned { plan, prepared: self.0.find(&call.id) }
     }
@@ -188,9 +188,12 @@ impl Tool for BashKill {
     }
 }
 
-/// The session's own job: looking at it or ending it harms nobody else.
-fn own_job(permission: &str, id: &str, read_only: bool) -> Access {
-    Access::Custom { permission: permission.to_owned(), pattern: id.to_owned(), read_only }
+/// The session's own job: looking at it or ending it harms nobody else. A look is not only reading:
+/// what it has told is not new any more. So it must not be begun before the answer that asks for it
+/// is on record, and two looks keep their order.
+fn own_job(permission: &str, id: &str) -> Access {
+    let (permission, pattern) = (permission.to_owned(), id.to_owned());
+    Access::Custom { permission, pattern, read_only: false }
 }
 
 fn plan_of(jobs: &Jobs, id: &str, access: Access, wait: Duration) -> Plan {

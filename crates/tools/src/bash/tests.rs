@@ -398,3 +398,20 @@ async fn each_session_has_ids_of_its_own() {
     let error = other.error("bash_output", json!({"id": id})).await;
     assert!(error.contains("died with the process"), "{error}");
 }
+
+#[tokio::test]
+async fn the_oldest_of_many_ended_jobs_are_forgotten() {
+    let place = Place::new();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let started = (0..20).map(|_| place.start(json!({"command": "sleep 0.5"})));
+        for (id, _) in join_all(started).await {
+            place.look_until(&id, "exit code 0").await;
+            ids.push(id);
+        }
+    }
+    place.start(json!({"command": "sleep 4711"})).await;
+    assert_eq!(place.jobs.list().len(), 32 + 1);
+    let error = place.error("bash_output", json!({"id": ids[0]})).await;
+    assert!(error.contains("has ended and is no longer kept"), "{error}");
+}
