@@ -15,6 +15,7 @@ use crate::tool_settings::{
 pub(crate) const KNOWN_KEYS: &[&str] = &[
     "$schema",
     "shell",
+    "shell_login",
     "logLevel",
     "server",
     "model",
@@ -68,6 +69,8 @@ pub struct Settings {
     pub model: Option<String>,
     pub default_agent: Option<String>,
     pub shell: Option<String>,
+    /// Whether commands also see what a login shell sets.
+    pub shell_login: Option<bool>,
     pub agent: BTreeMap<String, AgentSettings>,
     pub provider: BTreeMap<String, ProviderSettings>,
     pub permission: Option<PermissionSettings>,

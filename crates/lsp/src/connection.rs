@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
-use tokio::process::ChildStdin;
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
 use toolwright_proc::{Child, Ended};
 
@@ -24,7 +24,7 @@ pub(crate) const UNREAD_LIMIT: Duration = Duration::from_secs(5);
 
 /// The ends of the pipes, and what is to go through them.
 pub(crate) struct Talk {
-    pub(crate) input: ChildStdin,
+    pub(crate) input: Sender,
     pub(crate) output: pipe::Receiver,
     pub(crate) errors: pipe::Receiver,
     pub(crate) letters: mpsc::Receiver<Vec<u8>>,
@@ -92,7 +92,7 @@ async fn listen(
     }
 }
 
-async fn speak(mut input: ChildStdin, mut letters: mpsc::Receiver<Vec<u8>>) {
+async fn speak(mut input: Sender, mut letters: mpsc::Receiver<Vec<u8>>) {
     while let Some(letter) = letters.recv().await {
         if input.write_all(&letter).await.is_err() {
             return;

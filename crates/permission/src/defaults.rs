@@ -41,6 +41,9 @@ pub fn shipped_defaults() -> Layer {
         ("skill", Allow),
         ("edit", Ask),
         ("bash", Ask),
+        // A session's own jobs: what may be run may be looked at and ended.
+        ("bash_output", Allow),
+        ("bash_kill", Allow),
         ("external_directory", Ask),
     ];
     let mut rules: Vec<Rule> = plain.iter().map(|(key, action)| rule(key, "*", *action)).collect();

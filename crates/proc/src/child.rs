@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use tokio::task::JoinHandle;
 
 use crate::registry::{self, COOKIE, COOKIE_VARIABLE};
 use crate::sys;
+use crate::terminal::Terminal;
 
 /// How long a group may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// What to start. Standard input is empty unless bytes are given: a child that waits for a person
-/// would wait for ever.
+/// What to start. Standard input is empty unless something else is said: a child that waits for a
+/// person would wait for ever.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub program: PathBuf,
@@ -32,14 +34,29 @@ pub struct Spec {
     separate_errors: bool,
 }
 
-/// What it can read.
 #[derive(Debug, Clone)]
 enum Input {
-    Nothing,
-    /// All that it can read, at once.
+    Empty,
+    /// All that it can read.
     Bytes(Vec<u8>),
-    /// Whatever the owner writes to [`Child::input`].
+    /// What is written to [`Child::input`], until that is dropped.
     Open,
+    /// A terminal of its own, for all three streams.
+    Terminal(TerminalSize),
+}
+
+/// Characters that a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalSize {
+    pub columns: u16,
+    pub rows: u16,
+}
+
+/// What nearly every program was made to fit into.
+impl Default for TerminalSize {
+    fn default() -> Self {
+        Self { columns: 80, rows: 24 }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +64,7 @@ enum Input {
 pub struct SpawnError {
     program: String,
     directory: String,
-    source: std::io::Error,
+    source: io::Error,
 }
 
 /// How a child ended.
@@ -60,7 +77,7 @@ pub enum Ended {
 /// A running child. Dropping it ends its whole group.
 pub struct Child {
     child: tokio::process::Child,
-    input: Option<ChildStdin>,
+    input: Option<pipe::Sender>,
     output: Option<pipe::Receiver>,
     errors: Option<pipe::Receiver>,
     /// Ends by itself once the child has read everything or closed its end.
@@ -77,7 +94,7 @@ impl Spec {
             directory: directory.into(),
             environment: BTreeMap::new(),
             withheld: Vec::new(),
-            input: Input::Nothing,
+            input: Input::Empty,
             separate_errors: false,
         }
     }
@@ -98,6 +115,18 @@ impl Spec {
         self
     }
 
+    /// It reads what is written to [`Child::input`].
+    pub fn open_input(mut self) -> Self {
+        self.input = Input::Open;
+        self
+    }
+
+    /// It gets a terminal of its own; what is typed goes to [`Child::input`].
+    pub fn terminal(mut self, size: TerminalSize) -> Self {
+        self.input = Input::Terminal(size);
+        self
+    }
+
     /// Standard error goes to [`Child::errors`] instead of into the output.
     pub fn separate_errors(mut self) -> Self {
         self.separate_errors = true;
@@ -106,9 +135,8 @@ impl Spec {
 
     /// For a child that is talked with: [`Child::input`] stays open, and what it says is not mixed
     /// with its errors.
-    pub fn conversation(mut self) -> Self {
-        self.input = Input::Open;
-        self.separate_errors()
+    pub fn conversation(self) -> Self {
+        self.open_input().separate_errors()
     }
 
     /// Starts it. The death signal is tied to the thread that calls this, so it must be called on
@@ -121,48 +149,80 @@ impl Spec {
             .args(&self.arguments)
             .current_dir(&self.directory)
             .envs(&self.environment)
-            .env(COOKIE_VARIABLE, COOKIE.as_str())
-            .stdin(match self.input {
-                Input::Nothing => Stdio::null(),
-                Input::Bytes(_) | Input::Open => Stdio::piped(),
-            });
+            .env(COOKIE_VARIABLE, COOKIE.as_str());
         for name in &self.withheld {
             command.env_remove(name);
         }
+        let has_terminal = matches!(self.input, Input::Terminal(_));
         // SAFETY: the hook makes async-signal-safe system calls only.
-        unsafe { command.pre_exec(move || sys::become_own_session(parent)) };
+        unsafe { command.pre_exec(move || sys::become_own_session(parent, has_terminal)) };
         let failed = |source| SpawnError {
             program: self.program.display().to_string(),
             directory: self.directory.display().to_string(),
             source,
         };
-        let (output, writer) = new_pipe().map_err(failed)?;
+        let streams = self.connect(&mut command).map_err(failed)?;
+        let mut child = command.spawn().map_err(failed)?;
+        // Our own copies of the child's ends: while they are open, its output has no end.
+        drop(command);
+        // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
+        let group = child.id().map_or(0, u32::cast_signed);
+        registry::add(group);
+        let feeding = match (child.stdin.take(), &self.input) {
+            (Some(stdin), Input::Bytes(bytes)) => Some(tokio::spawn(feed(stdin, bytes.clone()))),
+            _ => None,
+        };
+        let Streams { input, output, errors } = streams;
+        Ok(Child { child, input, output: Some(output), errors, feeding, group, ended: None })
+    }
+
+    /// Gives the child its three streams and keeps our ends.
+    fn connect(&self, command: &mut Command) -> io::Result<Streams> {
+        let input = match &self.input {
+            Input::Terminal(size) => {
+                let Terminal { keyboard, screen, other_end } = Terminal::open(*size)?;
+                command.stdin(other_end.try_clone()?).stdout(other_end.try_clone()?);
+                command.stderr(other_end);
+                return Ok(Streams { input: Some(keyboard), output: screen, errors: None });
+            }
+            Input::Open => {
+                let (reader, writer) = io::pipe()?;
+                command.stdin(reader);
+                Some(pipe::Sender::from_owned_fd(writer.into())?)
+            }
+            Input::Bytes(_) => {
+                command.stdin(Stdio::piped());
+                None
+            }
+            Input::Empty => {
+                command.stdin(Stdio::null());
+                None
+            }
+        };
+        let (output, writer) = new_pipe()?;
         let errors = if self.separate_errors {
-            let (errors, error_writer) = new_pipe().map_err(failed)?;
+            let (errors, error_writer) = new_pipe()?;
             command.stderr(error_writer);
             Some(errors)
         } else {
             // One pipe for both, so that what is written stays in the order in which it was written.
-            command.stderr(writer.try_clone().map_err(failed)?);
+            command.stderr(writer.try_clone()?);
             None
         };
         command.stdout(writer);
-        let mut child = command.spawn().map_err(failed)?;
-        // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
-        let group = child.id().map_or(0, u32::cast_signed);
-        registry::add(group);
-        let (input, feeding) = match (child.stdin.take(), &self.input) {
-            (Some(stdin), Input::Bytes(bytes)) => {
-                (None, Some(tokio::spawn(feed(stdin, bytes.clone()))))
-            }
-            (stdin, _) => (stdin, None),
-        };
-        Ok(Child { child, input, output: Some(output), errors, feeding, group, ended: None })
+        Ok(Streams { input, output, errors })
     }
 }
 
-fn new_pipe() -> std::io::Result<(pipe::Receiver, std::io::PipeWriter)> {
-    let (reader, writer) = std::io::pipe()?;
+/// Our ends.
+struct Streams {
+    input: Option<pipe::Sender>,
+    output: pipe::Receiver,
+    errors: Option<pipe::Receiver>,
+}
+
+fn new_pipe() -> io::Result<(pipe::Receiver, io::PipeWriter)> {
+    let (reader, writer) = io::pipe()?;
     Ok((pipe::Receiver::from_owned_fd(reader.into())?, writer))
 }
 
@@ -173,8 +233,8 @@ async fn feed(mut stdin: ChildStdin, bytes: Vec<u8>) {
 }
 
 impl Child {
-    /// Where to write what it reads, with [`Spec::conversation`]. Dropping it ends the input.
-    pub fn input(&mut self) -> Option<ChildStdin> {
+    /// What it reads, with [`Spec::open_input`] or [`Spec::terminal`].
+    pub fn input(&mut self) -> Option<pipe::Sender> {
         self.input.take()
     }
 
@@ -228,19 +288,19 @@ impl Child {
 
     /// Ends the whole group at once.
     pub async fn kill(&mut self) -> Ended {
-        sys::signal_group(self.group, libc::SIGKILL);
+        registry::signal_session(self.group, libc::SIGKILL);
         self.wait().await
     }
 
     /// Ends the whole group: SIGTERM, a little time, SIGKILL.
     pub async fn end(&mut self) -> Ended {
-        sys::signal_group(self.group, libc::SIGTERM);
+        registry::signal_session(self.group, libc::SIGTERM);
         if tokio::time::timeout(TERM_GRACE, self.wait()).await.is_err() {
-            sys::signal_group(self.group, libc::SIGKILL);
+            registry::signal_session(self.group, libc::SIGKILL);
         }
         let ended = self.wait().await;
         // The leader may have ended while others of its group ignore SIGTERM.
-        sys::signal_group(self.group, libc::SIGKILL);
+        registry::signal_session(self.group, libc::SIGKILL);
         registry::sweep();
         ended
     }
@@ -249,7 +309,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            sys::signal_group(self.group, libc::SIGKILL);
+            registry::signal_session(self.group, libc::SIGKILL);
         }
         // Something left in the background may hold the other end without ever reading.
         if let Some(feeding) = &self.feeding {

@@ -1,6 +1,6 @@
 //! The one door for child processes.
 //!
-//! Every child gets its own session and group, no terminal, a deadline, a death signal and an entry
+//! Every child gets its own session and group, no terminal of ours, a deadline, a death signal and an entry
 //! in the registry; it is ended on abort, on drop and when this process ends, whatever ends it. See
 //! [`Spec`] for starting one, [`Child`] for looking after it and [`end_everything`] for the exit.
 
@@ -12,8 +12,9 @@ mod child;
 mod find;
 mod registry;
 mod sys;
+mod terminal;
 mod watchdog;
 
-pub use child::{Child, Ended, SpawnError, Spec};
+pub use child::{Child, Ended, SpawnError, Spec, TerminalSize};
 pub use find::{find_program, is_executable};
 pub use registry::{descendants, end_everything};

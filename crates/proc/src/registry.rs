@@ -41,6 +41,21 @@ pub(crate) fn add(group: i32) {
     watchdog::tell(watchdog::Message::Added(group));
 }
 
+/// Signals a group and the groups that its processes made for themselves, as an interactive shell
+/// does for each of its jobs: they stay in the session.
+pub(crate) fn signal_session(leader: i32, signal: i32) {
+    sys::signal_group(leader, signal);
+    // Nothing has a session of that number: it was not started.
+    if leader <= 1 {
+        return;
+    }
+    for pid in every_pid() {
+        if status(pid).is_some_and(|s| s.session == leader && s.group != leader) {
+            sys::signal_process(pid, signal);
+        }
+    }
+}
+
 /// Forgets groups that have no process left, and reaps adopted orphans that have ended.
 pub(crate) fn sweep() {
     // Orphans of ours have one of our sessions. A group's leader is waited for by its owner, and
@@ -139,27 +154,42 @@ fn children_of(pid: i32) -> Vec<i32> {
 fn zombie_children() -> Vec<(i32, i32)> {
     let own = std::process::id().cast_signed();
     let ended = |pid: i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name: state, parent, group, session.
-        let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
-        let is_zombie = fields.next()? == "Z";
-        let session = fields.nth(2)?.parse().ok()?;
-        is_zombie.then_some((pid, session))
+        let status = status(pid)?;
+        (status.state == 'Z').then_some((pid, status.session))
     };
     children_of(own).into_iter().filter_map(ended).collect()
 }
 
 fn carriers() -> impl Iterator<Item = i32> {
     let wanted = format!("{COOKIE_VARIABLE}={}", *COOKIE).into_bytes();
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    pids.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()).filter(move |pid| {
+    every_pid().filter(move |pid| {
         fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|environ| environ.split(|b| *b == 0).any(|v| v == wanted))
     })
 }
 
-/// The state letter of `/proc/PID/stat`; it follows the command's name, which may hold anything.
-fn state(pid: i32) -> Option<char> {
+fn every_pid() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
+}
+
+struct Status {
+    state: char,
+    group: i32,
+    session: i32,
+}
+
+/// From `/proc/PID/stat`; the fields follow the command's name, which may hold anything.
+fn status(pid: i32) -> Option<Status> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
+    // State, parent, group, session.
+    let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let group = fields.nth(1)?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    Some(Status { state, group, session })
+}
+
+fn state(pid: i32) -> Option<char> {
+    status(pid).map(|status| status.state)
 }

@@ -38,12 +38,16 @@ pub(crate) fn reap(pid: i32) {
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
 }
 
-/// What a child does between fork and exec: leave our session and terminal, and die with us.
-/// Only async-signal-safe calls are allowed here.
-pub(crate) fn become_own_session(parent: i32) -> io::Result<()> {
+/// What a child does between fork and exec: leave our session and terminal, and die with us. One
+/// whose standard input is a terminal takes that as its own. Only async-signal-safe calls are
+/// allowed here.
+pub(crate) fn become_own_session(parent: i32, has_terminal: bool) -> io::Result<()> {
     // SAFETY: all of these are async-signal-safe and take integers only.
     unsafe {
         if libc::setsid() == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        if has_terminal && libc::ioctl(0, libc::TIOCSCTTY as _, 0) == -1 {
             return Err(io::Error::last_os_error());
         }
         #[cfg(target_os = "linux")]

@@ -112,6 +112,7 @@ impl Folder {
             .env("XDG_DATA_HOME", root.join("data"))
             .env("TOOLWRIGHT_MANAGED_DIR", root.join("etc"))
             .env("TOOLWRIGHT_LOCAL_SERVERS", "off")
+            .env("TOOLWRIGHT_SHELL_LOGIN", "off")
             .env("LANG", "C.UTF-8")
             .envs(self.environment.iter().map(|(n, v)| (n, v)))
             .stdin(Stdio::null())

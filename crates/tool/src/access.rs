@@ -29,6 +29,11 @@ pub enum Access {
         command: String,
         directory: PathBuf,
     },
+    /// Words typed into a command that runs already.
+    Type {
+        job: String,
+        text: String,
+    },
     /// A page or a service on the network.
     Fetch {
         /// The asking tool's own key: `webfetch`, `websearch`.
@@ -135,6 +140,7 @@ impl Plan {
         let parts = self.accesses.iter().filter_map(|access| match access {
             Access::Write { diff, .. } if !diff.is_empty() => Some(diff.clone()),
             Access::Execute { command, .. } => Some(command.clone()),
+            Access::Type { text, .. } => Some(text.clone()),
             _ => None,
         });
         let text = parts.collect::<Vec<_>>().join("\n");
@@ -146,7 +152,10 @@ impl Access {
     pub(crate) fn may_change(&self) -> bool {
         match self {
             Self::Read { .. } | Self::Search { .. } | Self::Fetch { .. } => false,
-            Self::Write { .. } | Self::Execute { .. } | Self::Delegate { .. } => true,
+            Self::Write { .. }
+            | Self::Execute { .. }
+            | Self::Type { .. }
+            | Self::Delegate { .. } => true,
             Self::Custom { read_only, .. } => !read_only,
         }
     }
@@ -178,6 +187,7 @@ impl Access {
             // A file where the other needs a folder, or the other way round, is a conflict too.
             Self::Write { path: own, .. } => path.starts_with(own) || own.starts_with(path),
             Self::Execute { .. }
+            | Self::Type { .. }
             | Self::Fetch { .. }
             | Self::Delegate { .. }
             | Self::Custom { .. } => false,
@@ -218,6 +228,19 @@ impl Access {
             Self::Execute { command, directory } => {
                 outside(directory);
                 found.extend(crate::shell::requests(command, directory, workspace));
+            }
+            Self::Type { job, text } => {
+                // It may be a shell that reads: a rule against a command holds for its words too.
+                let commands = toolwright_permission::analyse(text).commands;
+                let mut lines: Vec<String> = commands.into_iter().map(|c| c.text).collect();
+                if lines.is_empty() {
+                    lines.push(text.clone());
+                }
+                for line in lines {
+                    let pattern = format!("job {job}: {line}");
+                    let request = request("bash", pattern.clone(), &pattern);
+                    found.push(Request { also: Some(line), ..request });
+                }
             }
             Self::Fetch { permission, url } => {
                 found.push(request(permission, url.clone(), "*"));

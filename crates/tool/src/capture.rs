@@ -20,6 +20,8 @@ const FILE_CAP_BYTES: u64 = 256 << 20;
 pub struct Capture {
     mask: MaskStream,
     outputs: Outputs,
+    /// What was taken already: it is in the file only.
+    taken: Taken,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total_bytes: u64,
@@ -27,6 +29,13 @@ pub struct Capture {
     file: Option<(File, PathBuf)>,
     file_error: Option<String>,
     last_byte: u8,
+    closed: bool,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Taken {
+    bytes: u64,
+    newlines: u64,
 }
 
 /// What a stream came to.
@@ -44,6 +53,7 @@ impl Capture {
         Self {
             mask: MaskStream::new(outputs.secrets().clone()),
             outputs,
+            taken: Taken::default(),
             head: Vec::new(),
             tail: VecDeque::new(),
             total_bytes: 0,
@@ -51,6 +61,7 @@ impl Capture {
             file: None,
             file_error: None,
             last_byte: b'\n',
+            closed: false,
         }
     }
 
@@ -63,18 +74,11 @@ impl Capture {
         let Some(last) = bytes.last() else { return };
         self.last_byte = *last;
         self.newlines += bytes.iter().filter(|b| **b == b'\n').count() as u64;
-        let before = self.total_bytes;
+        let before = self.taken.bytes + self.total_bytes;
         self.total_bytes += bytes.len() as u64;
 
-        if self.file.is_none() && self.file_error.is_none() && self.over_budget() {
-            match self.outputs.create() {
-                Ok(file) => self.file = Some(file),
-                Err(error) => self.file_error = Some(error.to_string()),
-            }
-            // Until now everything was in the head.
-            let so_far = std::mem::take(&mut self.head);
-            self.write_file(0, &so_far);
-            self.head = so_far;
+        if self.over_budget() {
+            self.keep_whole();
         }
         self.write_file(before, bytes);
 
@@ -85,6 +89,55 @@ impl Capture {
         let excess = (self.tail.len() + rest.len()).saturating_sub(END_CAP_BYTES);
         self.tail.drain(..excess.min(self.tail.len()));
         self.tail.extend(rest);
+    }
+
+    /// From here on, if not before, everything goes to the file: a stream that is taken in parts is
+    /// whole nowhere else.
+    pub fn keep_whole(&mut self) {
+        if self.file.is_some() || self.file_error.is_some() {
+            return;
+        }
+        match self.outputs.create() {
+            Ok(file) => self.file = Some(file),
+            Err(error) => self.file_error = Some(error.to_string()),
+        }
+        // Until now everything was in the head.
+        let so_far = std::mem::take(&mut self.head);
+        self.write_file(0, &so_far);
+        self.head = so_far;
+    }
+
+    /// What came since the last time, of a stream that goes on. A character of which only the
+    /// beginning has come is left for the next time.
+    pub fn take(&mut self) -> Captured {
+        self.keep_whole();
+        let rest = if self.closed { Vec::new() } else { self.split_character() };
+        let captured = self.text();
+        self.taken.bytes += self.total_bytes;
+        self.taken.newlines += self.newlines;
+        self.total_bytes = rest.len() as u64;
+        self.newlines = 0;
+        self.head = rest;
+        captured
+    }
+
+    /// Takes off the beginning of a character at the end.
+    fn split_character(&mut self) -> Vec<u8> {
+        let end: Vec<u8> =
+            self.tail.iter().rev().chain(self.head.iter().rev()).take(3).copied().collect();
+        let count = incomplete_at_end(&end);
+        let mut rest = Vec::with_capacity(count);
+        for _ in 0..count {
+            rest.extend(self.tail.pop_back().or_else(|| self.head.pop()));
+        }
+        rest.reverse();
+        self.total_bytes -= rest.len() as u64;
+        rest
+    }
+
+    /// The file, if there is one.
+    pub fn path(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|(_, path)| path.clone())
     }
 
     /// The last `bytes` of what came, for showing while it runs.
@@ -101,15 +154,28 @@ impl Capture {
     }
 
     pub fn finish(mut self) -> Captured {
+        self.close();
+        self.text()
+    }
+
+    /// Nothing more will come: what was held back is decided.
+    pub fn close(&mut self) {
         let held = self.mask.finish();
         self.take_in(&held);
-        let total_lines = self.newlines + u64::from(self.last_byte != b'\n');
+        self.closed = true;
+    }
+
+    /// What came since the last time, of a stream of which nothing more is wanted.
+    pub fn text(&mut self) -> Captured {
+        let before = self.taken.newlines;
+        let total_lines = before + self.newlines + u64::from(self.last_byte != b'\n');
         let mut kept = std::mem::take(&mut self.head);
         let kept_head = kept.len();
         kept.extend(std::mem::take(&mut self.tail));
         if !self.over_budget() {
             let text = String::from_utf8_lossy(&kept).into_owned();
-            return Captured { text, cut: false, path: None, total_bytes: self.total_bytes };
+            let path = self.path();
+            return Captured { text, cut: false, path, total_bytes: self.total_bytes };
         }
         let whole = kept.len() as u64 == self.total_bytes;
         let all = String::from_utf8_lossy(&kept).into_owned();
@@ -123,7 +189,7 @@ impl Capture {
         let (last, last_lines) = tail(&back, OUTPUT_CAP_LINES / 2, OUTPUT_CAP_BYTES / 2);
         let resume = (total_lines + 1).saturating_sub(last_lines as u64);
         let rest = match (&self.file, &self.file_error) {
-            (Some((_, path)), None) if self.total_bytes > FILE_CAP_BYTES => {
+            (Some((_, path)), None) if self.taken.bytes + self.total_bytes > FILE_CAP_BYTES => {
                 format!("The first {} MiB of it are in {}.", FILE_CAP_BYTES >> 20, path.display())
             }
             (Some((_, path)), None) => whole_is_in(path),
@@ -133,12 +199,14 @@ impl Capture {
             }
         };
         let notice = format!(
-            "(Output cut: lines 1-{first_lines} and {resume}-{total_lines} of {total_lines} are shown, \
+            "(Output cut: lines {}-{} and {resume}-{total_lines} of {total_lines} are shown, \
              {} bytes in all. {rest})",
+            before + 1,
+            before + first_lines as u64,
             self.total_bytes
         );
         let text = format!("{}\n\n{notice}\n\n{last}", first.trim_end_matches('\n'));
-        let path = self.file.take().map(|(_, path)| path);
+        let path = self.path();
         Captured { text, cut: true, path, total_bytes: self.total_bytes }
     }
 
@@ -158,61 +226,19 @@ impl Capture {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn captured(folder: &std::path::Path, pieces: &[&[u8]]) -> Captured {
-        let mut capture = Capture::new(Outputs::new(folder));
-        pieces.iter().for_each(|piece| capture.push(piece));
-        capture.finish()
-    }
-
-    #[test]
-    fn a_long_stream_shows_both_ends_with_true_line_numbers_and_keeps_the_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let whole: String = (1..=100_000).map(|n| format!("line {n}\n")).collect();
-        let pieces: Vec<&[u8]> = whole.as_bytes().chunks(4_096).collect();
-        let result = captured(folder.path(), &pieces);
-        assert!(result.text.starts_with("line 1\nline 2\n"));
-        assert!(result.text.ends_with("line 99999\nline 100000\n"));
-        let notice = result.text.lines().find(|l| l.starts_with("(Output cut")).unwrap();
-        assert!(notice.contains("lines 1-1000 and 99001-100000 of 100000"), "{notice}");
-        assert!(result.text.len() <= OUTPUT_CAP_BYTES + 500);
-        assert_eq!(std::fs::read_to_string(result.path.unwrap()).unwrap(), whole);
-    }
-
-    #[test]
-    fn memory_stays_bounded_whatever_comes() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut capture = Capture::new(Outputs::new(folder.path()));
-        for _ in 0..300 {
-            capture.push(&[b'x'; 100_000]);
-        }
-        assert!(capture.head.capacity() + capture.tail.capacity() < 600 << 10);
-        assert_eq!(capture.finish().total_bytes, 30_000_000);
-    }
-
-    proptest! {
-        #[test]
-        fn any_split_of_the_bytes_gives_the_same_text(
-            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..3_000),
-            repeat in 1usize..40,
-            size in 1usize..700,
-        ) {
-            let folder = tempfile::tempdir().unwrap();
-            let bytes = bytes.repeat(repeat);
-            // The file's name differs from run to run.
-            let strip = |mut c: Captured| {
-                if let Some(path) = c.path.take() {
-                    c.text = c.text.replace(&path.display().to_string(), "FILE");
-                }
-                c
-            };
-            let whole = strip(captured(folder.path(), &[&bytes]));
-            let pieces: Vec<_> = bytes.chunks(size).collect();
-            prop_assert_eq!(strip(captured(folder.path(), &pieces)), whole);
-        }
-    }
+/// How many of the last bytes (`end`, the last first) begin a character that needs more.
+fn incomplete_at_end(end: &[u8]) -> usize {
+    let Some(at) = end.iter().position(|byte| *byte >= 0xC0) else { return 0 };
+    let begins_right = end[..at].iter().all(|byte| (0x80..0xC0).contains(byte));
+    let needed = match end[at] {
+        0xC2..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        0xF0..=0xF4 => 4,
+        _ => 0,
+    };
+    if begins_right && at + 1 < needed { at + 1 } else { 0 }
 }
+
+#[cfg(test)]
+#[path = "capture_tests.rs"]
+mod tests;

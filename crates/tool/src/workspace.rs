@@ -144,6 +144,7 @@ impl Files {
                 path.starts_with(own)
             }
             Access::Execute { .. }
+            | Access::Type { .. }
             | Access::Fetch { .. }
             | Access::Delegate { .. }
             | Access::Custom { .. } => false,

@@ -24,7 +24,7 @@ mod web;
 mod write;
 
 pub use apply_patch::ApplyPatch;
-pub use bash::{Bash, BashOptions};
+pub use bash::{Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs};
 pub use edit::Edit;
 pub use feedback::{After, Edited, Feedback, Occasion};
 pub use formatter::{FormatterEntry, FormatterSetting, Formatters};
@@ -49,7 +49,10 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions, feedback: &Feedback) {
-    let tools: [Arc<dyn AnyTool>; 5] = [
+    let tools: [Arc<dyn AnyTool>; 8] = [
+        Arc::new(BashInput(bash.jobs.clone())),
+        Arc::new(BashKill(bash.jobs.clone())),
+        Arc::new(BashOutput(bash.jobs.clone())),
         Arc::new(Bash::new(bash)),
         Arc::new(Glob),
         Arc::new(Grep),

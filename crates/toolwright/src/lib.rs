@@ -40,3 +40,4 @@ pub use toolwright_proc::end_everything;
 pub use toolwright_session as session;
 pub use toolwright_tool as tool;
 pub use toolwright_tool::{Registry, Tool, ToolError, ToolOutput, tool_fn};
+pub use toolwright_tools::{JobInfo, Jobs};

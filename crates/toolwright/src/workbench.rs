@@ -17,7 +17,7 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::{BashOptions, Feedback};
+use toolwright_tools::{BashOptions, Feedback, Jobs};
 
 use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
@@ -116,6 +116,8 @@ impl Default for DeskOptions {
 pub struct Desk {
     pub engine: Engine,
     pub questions: Arc<Questions>,
+    /// Commands that run in the background.
+    pub jobs: Jobs,
     pub agent: Agent,
     pub chosen: crate::Selection,
     pub notices: Vec<String>,
@@ -170,12 +172,22 @@ impl Workbench {
         policy
     }
 
-    /// The built-in tools.
+    /// The built-in tools, with jobs of their own.
     pub fn registry(&self) -> Registry {
+        self.registry_with(&Jobs::default())
+    }
+
+    /// The built-in tools; their jobs are `jobs`.
+    pub fn registry_with(&self, jobs: &Jobs) -> Registry {
         let registry = Registry::default().with_search();
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
-        let bash =
-            BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
+        let login = (self.env)("TOOLWRIGHT_SHELL_LOGIN").is_none_or(|value| value != "off");
+        let bash = BashOptions {
+            shell: self.config.settings.shell.clone(),
+            withheld: withheld.collect(),
+            login_environment: login && self.config.settings.shell_login.unwrap_or(true),
+            jobs: jobs.clone(),
+        };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
         if self.config.settings.stale_edits == Some(StaleEdits::Allow) {
@@ -328,7 +340,8 @@ impl Workbench {
         let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let questions = gate.questions();
-        let registry = self.registry();
+        let jobs = Jobs::default();
+        let registry = self.registry_with(&jobs);
         // Where the provider holds the answer to the form, the tool only takes what was said.
         let mut output_schema = None;
         if let Some(form) = options.answer_form {
@@ -373,7 +386,7 @@ impl Workbench {
             auto: options.auto,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, agent, chosen: why, notices, handover })
+        Ok(Desk { engine, questions, jobs, agent, chosen: why, notices, handover })
     }
 
     fn open_session(

@@ -15,13 +15,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use toolwright::session::TurnStatus;
 use toolwright::{
-    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Selection, SessionChoice,
-    TurnEnd, Workbench,
+    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, JobInfo, Jobs, Selection,
+    SessionChoice, TurnEnd, Workbench,
 };
 
 use crate::args::{Effort, Format, Run, Shared};
 use crate::exit::{Exit, Problem};
-use crate::terminal::{Style, note, print};
+use crate::terminal::{Style, harmless, note, print};
 
 /// Events that the printer may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -155,7 +155,7 @@ async fn drive(
     face: Box<dyn Face>,
     manner: Manner,
 ) -> TurnEnd {
-    let Desk { mut engine, questions, handover, .. } = desk;
+    let Desk { mut engine, questions, jobs, handover, .. } = desk;
     let cancel = CancellationToken::new();
     if manner.commands {
         commands::listen(engine.inbox(), Arc::clone(&questions), cancel.clone());
@@ -185,6 +185,7 @@ async fn drive(
         if waiting > 0 {
             note(&format!("tw: {waiting} queued message(s) not said yet; go on with: tw run -c"));
         }
+        name_jobs(&jobs);
         // The last event is on its way; a face that broke has cancelled and is gone, and one whose
         // reader does not read is not waited for by somebody who wants to leave.
         tokio::select! {
@@ -239,6 +240,30 @@ async fn next_turn(
             None
         }
     }
+}
+
+/// Jobs end with the run; whoever reads along should know which.
+fn name_jobs(jobs: &Jobs) {
+    let running = jobs.running();
+    if running.is_empty() {
+        return;
+    }
+    let name = |job: &JobInfo| format!("{} ({})", job.id, first_line(&job.command));
+    let names: Vec<_> = running.iter().map(name).collect();
+    note(&format!(
+        "tw: ended {} job(s) that were still running: {}",
+        names.len(),
+        names.join(", ")
+    ));
+    jobs.end_all();
+}
+
+/// Enough of a command to know it again.
+fn first_line(command: &str) -> String {
+    const SHOWN: usize = 60;
+    let line = command.trim().lines().next().unwrap_or_default();
+    let shown: String = harmless(line).chars().take(SHOWN).collect();
+    if shown.len() < command.trim().len() { format!("{shown}…") } else { shown }
 }
 
 /// There was nothing to go on with after all.

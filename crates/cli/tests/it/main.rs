@@ -10,6 +10,7 @@ mod edits;
 mod guards;
 mod hooks;
 mod images;
+mod jobs;
 mod keyring;
 mod loop_basics;
 mod masking;

@@ -12,6 +12,9 @@ fn the_tools_are_listed_with_their_schemas() {
     for name in [
         "apply_patch",
         "bash",
+        "bash_input",
+        "bash_kill",
+        "bash_output",
         "edit",
         "glob",
         "grep",

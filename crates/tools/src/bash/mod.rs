@@ -1,0 +1,320 @@
+//! Runs shell commands, and lets them go on as jobs.
+
+mod job_tools;
+mod jobs;
+mod keys;
+mod login;
+mod plain;
+mod running;
+mod shell;
+
+pub use job_tools::{BashInput, BashKill, BashOutput};
+pub use jobs::{JOBS_CAP, JobInfo, Jobs};
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolwright_proc::{Spec, TerminalSize};
+use toolwright_tool::{
+    Access, Capture, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
+};
+
+use jobs::{Job, Place, details, how_it_ended, with_line};
+use plain::Manner;
+use running::{Finish, Running};
+
+/// What a command may take when the model does not say.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How long ending a command may take once its time is up: it is asked first.
+const END_GRACE: Duration = Duration::from_secs(10);
+
+/// How long a command in the background is looked at before it is left to itself: a mistake in it
+/// shows at once.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+
+/// How long a command with an input is waited for when nobody says: it will sooner or later wait
+/// for us.
+const INPUT_LOOK: Duration = Duration::from_secs(2);
+
+/// Between two looks at a running command.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+const PROGRESS_BYTES: usize = 2_000;
+
+pub struct Bash {
+    shell: PathBuf,
+    options: BashOptions,
+}
+
+#[derive(Clone, Default)]
+pub struct BashOptions {
+    /// The configured shell; else `$SHELL` where it is POSIX-like, else bash, else sh.
+    pub shell: Option<String>,
+    /// Variables that commands must not see: our own keys.
+    pub withheld: Vec<String>,
+    /// Commands also see what a login shell of the user's sets.
+    pub login_environment: bool,
+    /// Where commands go on that are not waited for.
+    pub jobs: Jobs,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub struct Arguments {
+    /// The command.
+    command: String,
+    /// Milliseconds after which it is ended; not for jobs.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    timeout: Option<u64>,
+    /// The folder to run it in; the working directory unless given.
+    #[serde(default)]
+    workdir: Option<String>,
+    /// What it does, in a few words.
+    #[serde(default)]
+    description: Option<String>,
+    /// Make it a job at once.
+    #[serde(default)]
+    run_in_background: Option<bool>,
+    /// Seconds after which it becomes a job if it still runs.
+    #[serde(default, rename = "yield")]
+    yield_after: Option<u32>,
+    /// Give it a terminal, for programs that ask for one.
+    #[serde(default)]
+    pty: Option<bool>,
+    /// Leave its input open for bash_input.
+    #[serde(default)]
+    stdin: Option<bool>,
+}
+
+pub struct Prepared {
+    command: String,
+    /// For people; the command itself says more.
+    description: Option<String>,
+    directory: PathBuf,
+    patience: Patience,
+    input: Input,
+}
+
+/// How long a command is waited for, and what happens then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    End(Duration),
+    Job(Duration),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Empty,
+    Open,
+    Terminal,
+}
+
+impl Bash {
+    pub fn new(options: BashOptions) -> Self {
+        Self { shell: shell::choose(options.shell.as_deref()), options }
+    }
+}
+
+impl Tool for Bash {
+    type Arguments = Arguments;
+    type Prepared = Prepared;
+
+    fn name(&self) -> &str {
+        "bash"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("bash.md")
+    }
+
+    async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
+        let patience = arguments.patience(context.deadline);
+        let input = arguments.input();
+        let Arguments { command, workdir, description, .. } = arguments;
+        let directory = context.workspace.resolve(workdir.as_deref().unwrap_or("."));
+        let access = Access::Execute { command: command.clone(), directory: directory.clone() };
+        let (Patience::End(limit) | Patience::Job(limit)) = patience;
+        let plan = Plan::new(command.clone(), vec![access]).within(limit + END_GRACE);
+        let problem = if command.trim().is_empty() {
+            Some("The command is empty.".to_owned())
+        } else if command.contains('\0') {
+            Some("The command holds a NUL character, which no shell takes.".to_owned())
+        } else if !directory.is_dir() {
+            Some(format!("There is no folder {} to run the command in.", directory.display()))
+        } else {
+            None
+        };
+        if let Some(text) = problem {
+            return Planned::failed(plan, ToolError::for_model(text));
+        }
+        Planned::ready(plan, Prepared { command, description, directory, patience, input })
+    }
+
+    async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
+        let place = match call.patience {
+            Patience::End(_) => None,
+            Patience::Job(_) => Some(self.options.jobs.reserve()?),
+        };
+        let (spec, problem) = self.spec(&call).await;
+        let started = Instant::now();
+        let child = spec.spawn().map_err(|e| ToolError::for_model(e.to_string()))?;
+        let capture = Capture::new(context.outputs.clone());
+        let running = Running::new(child, capture, call.input.manner());
+        let end = watch(&running, call.patience, &context).await;
+        let mut output = match (end, place) {
+            (End::StillRunning, Some(place)) => begin_job(place, call.command, running, started),
+            (end, _) => told(&end, &running, call.patience).titled(call.command),
+        };
+        if let Some(description) = call.description {
+            output.details["description"] = json!(description);
+        }
+        if let Some(problem) = problem {
+            output.details["loginEnvironment"] = json!(problem);
+        }
+        Ok(output)
+    }
+}
+
+impl Bash {
+    /// What to start, and why the login environment is missing from it, if it is.
+    async fn spec(&self, call: &Prepared) -> (Spec, Option<String>) {
+        let answer = match self.options.login_environment {
+            true => login::environment(&self.shell, &self.options.withheld).await,
+            false => None,
+        };
+        let (found, problem) = match answer {
+            Some(Ok(found)) => (Some(found), None),
+            Some(Err(problem)) => (None, Some(problem)),
+            None => (None, None),
+        };
+        let mut spec = Spec::new(&self.shell, &call.directory).arg("-c").arg(&call.command);
+        spec.environment = shell::environment(found.as_deref());
+        spec.withheld.clone_from(&self.options.withheld);
+        let spec = match call.input {
+            Input::Empty => spec,
+            Input::Open => spec.open_input(),
+            Input::Terminal => spec.terminal(TerminalSize::default()),
+        };
+        (spec, problem)
+    }
+}
+
+impl Arguments {
+    fn patience(&self, usual: Duration) -> Patience {
+        if self.run_in_background == Some(true) {
+            return Patience::Job(FIRST_LOOK);
+        }
+        if let Some(seconds) = self.yield_after {
+            let seconds = Duration::from_secs(seconds.into());
+            return Patience::Job(seconds.clamp(FIRST_LOOK, LONGEST_TIMEOUT));
+        }
+        if self.input() != Input::Empty {
+            return Patience::Job(INPUT_LOOK);
+        }
+        let asked = self.timeout.map(Duration::from_millis).unwrap_or(usual);
+        Patience::End(asked.min(LONGEST_TIMEOUT))
+    }
+
+    fn input(&self) -> Input {
+        match (self.pty, self.stdin) {
+            (Some(true), _) => Input::Terminal,
+            (_, Some(true)) => Input::Open,
+            _ => Input::Empty,
+        }
+    }
+}
+
+impl Input {
+    fn manner(self) -> Manner {
+        match self {
+            Self::Terminal => Manner::Terminal,
+            Self::Empty | Self::Open => Manner::Pipe,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Ended(Finish),
+    TimedOut,
+    Aborted,
+    StillRunning,
+}
+
+/// Waits for as long as it should, and tells how things stand meanwhile.
+async fn watch(running: &Running, patience: Patience, context: &RunContext) -> End {
+    let (Patience::End(limit) | Patience::Job(limit)) = patience;
+    let time = tokio::time::sleep(limit);
+    tokio::pin!(time);
+    let mut tick = tokio::time::interval(PROGRESS_EVERY);
+    tick.reset();
+    let mut reported = 0;
+    loop {
+        tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => {
+                running.kill().await;
+                return End::Aborted;
+            }
+            // Without a word on how: its supervisor is gone, and so is the command.
+            finish = running.finish() => return finish.map_or(End::Aborted, End::Ended),
+            () = &mut time => match patience {
+                Patience::Job(_) => return End::StillRunning,
+                Patience::End(_) => {
+                    running.end().await;
+                    return End::TimedOut;
+                }
+            },
+            _ = tick.tick() => {
+                let bytes = running.news().bytes;
+                if bytes > reported {
+                    reported = bytes;
+                    context.progress.update(running.capture().recent(PROGRESS_BYTES));
+                }
+            }
+        }
+    }
+}
+
+/// The answer to a call whose command is over.
+fn told(end: &End, running: &Running, patience: Patience) -> ToolOutput {
+    let captured = running.capture().text();
+    let (line, exit) = match end {
+        End::Ended(finish) => (how_it_ended(finish), Some(finish.exit_code())),
+        End::TimedOut | End::StillRunning => (timed_out(patience), None),
+        End::Aborted => ("User aborted the command".to_owned(), None),
+    };
+    let details = details(&captured, exit);
+    let text = with_line(captured.text, "(no output)", &line);
+    let output = jobs::output(text).with_details(details);
+    ToolOutput { interrupted: *end == End::Aborted, ..output }
+}
+
+fn timed_out(patience: Patience) -> String {
+    let (Patience::End(limit) | Patience::Job(limit)) = patience;
+    format!(
+        "ended after exceeding timeout {} ms; if it needs longer, retry with a larger timeout value in milliseconds",
+        limit.as_millis()
+    )
+}
+
+fn begin_job(place: Place, command: String, running: Running, started: Instant) -> ToolOutput {
+    let job = place.fill(command, running, started);
+    let mut output = job.look();
+    output.output.push_str(&advice(&job));
+    output
+}
+
+fn advice(job: &Job) -> String {
+    format!(
+        "\nIt goes on as a job: bash_output {{\"id\": \"{0}\"}} tells what is new, bash_kill ends it. \
+         It ends with this session.",
+        job.id
+    )
+}
+
+#[cfg(test)]
+mod tests;
