@@ -49,7 +49,7 @@ pub use schedule::Batch;
 pub use tool::{
     AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
-pub use workspace::{Files, Workspace};
+pub use workspace::{Files, Workspace, open_unblocking};
 
 #[cfg(test)]
 mod schedule_tests;

@@ -7,7 +7,10 @@ mod diff;
 mod edit;
 mod glob;
 mod grep;
+mod list;
+mod names;
 mod read;
+mod recency;
 mod walk;
 mod write;
 
@@ -15,7 +18,8 @@ pub use bash::{Bash, BashOptions};
 pub use edit::Edit;
 pub use glob::Glob;
 pub use grep::Grep;
-pub use read::Read;
+pub use list::List;
+pub use read::{Nearby, Read};
 pub use write::Write;
 
 use std::sync::Arc;
@@ -24,12 +28,13 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions) {
-    let tools: [Arc<dyn AnyTool>; 6] = [
+    let tools: [Arc<dyn AnyTool>; 7] = [
         Arc::new(Bash::new(bash)),
         Arc::new(Edit),
         Arc::new(Glob),
         Arc::new(Grep),
-        Arc::new(Read),
+        Arc::new(List),
+        Arc::new(Read::default()),
         Arc::new(Write),
     ];
     for tool in tools {

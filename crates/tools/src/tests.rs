@@ -30,12 +30,12 @@ impl Gate for Open {
     }
 }
 
-struct Place {
-    folder: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in files {
             let path = folder.path().join("w").join(name);
@@ -46,15 +46,20 @@ impl Place {
         Self { folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         fs::canonicalize(self.folder.path().join("w")).unwrap().join(name)
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.call_until(tool, arguments, CancellationToken::new()).await
     }
 
-    async fn call_until(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> Outcome {
+    pub(crate) async fn call_until(
+        &self,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let registry = Registry::default();
         register_all(&registry, BashOptions::default());
         let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
@@ -83,13 +88,13 @@ impl Place {
         tokio::join!(running, watching).1
     }
 
-    async fn ok(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
         assert_eq!(outcome.ending, Ending::Completed, "{}", outcome.output);
         outcome.output
     }
 
-    async fn error(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn error(&self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
         assert_eq!(outcome.ending, Ending::Failed, "{}", outcome.output);
         outcome.output
@@ -330,7 +335,7 @@ async fn glob_respects_ignore_files_and_caps_its_results() {
         fs::write(place.path(&format!("n{n}.txt")), "").unwrap();
     }
     let many = place.ok("glob", json!({"pattern": "*.txt"})).await;
-    assert!(many.contains("(Results are truncated: showing first 100 results of 120."), "{many}");
+    assert!(many.contains("(Results are truncated: showing first 100 results. 120 "), "{many}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::BashOptions;
+use toolwright_tools::{BashOptions, Nearby, Read};
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
@@ -143,6 +143,10 @@ impl Workbench {
         let bash =
             BashOptions { shell: self.config.settings.shell.clone(), withheld: withheld.collect() };
         toolwright_tools::register_all(&registry, bash);
+        let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
+        let in_prompt = find_instructions(&self.paths, directory, worktree);
+        let nearby = Nearby::knowing(in_prompt.into_iter().map(|i| i.path));
+        registry.register_from(Source::BuiltIn, Arc::new(Read::new(nearby)));
         registry
     }
 
