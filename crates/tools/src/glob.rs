@@ -162,3 +162,22 @@ impl Found {
         ToolOutput { interrupted, ..output.with_details(details) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_is_stopped_ends_at_once_and_says_so() {
+        let workspace = toolwright_tool::Workspace::new(Path::new("/")).unwrap();
+        let place = Place::new(&workspace, "/");
+        let filter = Filter::new(&place.root, &["*".to_owned()]).unwrap();
+        let call = Prepared { filter, place, shown: "/".to_owned(), hidden: true };
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let found = find(&call, &cancel);
+        assert_eq!(found.total, 0);
+        let output = found.report(&call, true);
+        assert!(output.interrupted && output.output.contains("stopped before its end"));
+    }
+}

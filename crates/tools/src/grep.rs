@@ -174,9 +174,8 @@ fn types(name: String) -> Result<Types, String> {
     types.map_err(|_| {
         let known = builder.definitions();
         let similar = known.iter().map(|known| known.name()).filter(|known| {
-            known.starts_with(&name)
-                || name.starts_with(known)
-                || strsim::levenshtein(known, &name) == 1
+            let begins = known.starts_with(&name) || (known.len() > 1 && name.starts_with(known));
+            begins || strsim::levenshtein(known, &name) == 1
         });
         let similar: Vec<&str> = similar.take(5).collect();
         let hint = match similar.as_slice() {

@@ -43,4 +43,8 @@ pub fn register_all(registry: &Registry, bash: BashOptions) {
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod search_tests;
+#[cfg(test)]
 mod tests;

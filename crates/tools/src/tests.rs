@@ -18,7 +18,7 @@ use toolwright_tool::{
 
 use crate::{BashOptions, register_all};
 
-struct Open;
+pub(crate) struct Open;
 
 impl Gate for Open {
     fn decide<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Decision> {
@@ -60,11 +60,24 @@ impl Place {
         arguments: Value,
         cancel: CancellationToken,
     ) -> Outcome {
+        let pipeline = self.pipeline(Arc::new(Open));
+        Self::call_in(&pipeline, tool, arguments, cancel).await
+    }
+
+    pub(crate) fn pipeline(&self, gate: Arc<dyn Gate>) -> Pipeline {
         let registry = Registry::default();
         register_all(&registry, BashOptions::default());
         let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
         let options = PipelineOptions::new(self.folder.path().join("outputs"));
-        let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);
+        Pipeline::new(registry, workspace, gate, options)
+    }
+
+    pub(crate) async fn call_in(
+        pipeline: &Pipeline,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let (sender, mut updates) = mpsc::channel(8);
         let call = CallRequest {
             id: String::new(),

@@ -16,6 +16,7 @@ mod processes;
 mod queues;
 mod retention;
 mod room;
+mod search;
 mod sessions;
 mod subagents;
 mod tools_command;

@@ -98,11 +98,20 @@ impl<'a> Search<'a> {
     /// A file that is named is searched whatever the ignore files say; why it could not be is told.
     pub(super) fn one_file(self) -> Result<Found, ToolError> {
         let path = &self.call.place.root;
+        let failed = |why: &dyn std::fmt::Display| {
+            ToolError::for_model(format!("Cannot search {}: {why}", show(path)))
+        };
+        // It was one when the plan was made.
+        match path.metadata() {
+            Ok(data) if data.is_file() => {}
+            Ok(_) => return Err(failed(&"it is no longer a file")),
+            Err(error) => return Err(failed(&error)),
+        }
         if self.call.wants(path)
             && let Err(error) = self.look_into(&mut self.searcher(), path)
+            && !self.cancel.is_cancelled()
         {
-            let text = format!("Cannot search {}: {error}", show(path));
-            return Err(ToolError::for_model(text));
+            return Err(failed(&error));
         }
         Ok(self.end())
     }
@@ -259,5 +268,21 @@ fn shorten(line: &[u8]) -> String {
         Some((at, _)) => format!("{}...", &text[..at]),
         None if long => format!("{text}..."),
         None => text.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_file_is_left_as_soon_as_the_search_is_stopped() {
+        let file = File::open("/dev/zero").unwrap();
+        let cancel = CancellationToken::new();
+        let mut reader = Watched { file: &file, cancel: &cancel };
+        let mut buffer = [1; 16];
+        assert_eq!(reader.read(&mut buffer).unwrap(), 16);
+        cancel.cancel();
+        assert!(reader.read(&mut buffer).is_err());
     }
 }

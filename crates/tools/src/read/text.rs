@@ -115,6 +115,11 @@ impl Window {
         Ok(window)
     }
 
+    #[cfg(test)]
+    pub(super) fn total_lines(&self) -> u64 {
+        self.total
+    }
+
     /// What the model must know before it takes the characters for the file's.
     fn note(&self, encoding: Encoding) -> Option<String> {
         match (encoding, self.doubt) {
