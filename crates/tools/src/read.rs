@@ -80,6 +80,10 @@ impl Tool for Read {
         include_str!("read.md")
     }
 
+    fn forget(&self) {
+        self.nearby.forget();
+    }
+
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
         let path = context.workspace.resolve(&arguments.file_path);
         let shown = context.workspace.relative(&path);

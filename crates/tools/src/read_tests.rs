@@ -286,10 +286,15 @@ fn instructions_out_of_the_workspace_or_given_or_forbidden_are_left_out() {
     let workspace = toolwright_tool::Workspace::new(&place.path("")).unwrap();
     let forbidden = place.path("c/AGENTS.md");
     let may_read: toolwright_tool::MayRead = std::sync::Arc::new(move |path| path != forbidden);
-    let nearby = Nearby::knowing([place.path("b/AGENTS.md")]);
+    let nearby = Nearby::knowing([place.path("b/AGENTS.md")], []);
     for file in ["a/f", "b/f", "c/f"] {
         assert!(nearby.claim(&place.path(file), &workspace, &may_read).is_empty(), "{file}");
     }
     let fresh = Nearby::default();
-    assert_eq!(fresh.claim(&place.path("b/f"), &workspace, &may_read).len(), 1);
+    let again = || fresh.claim(&place.path("b/f"), &workspace, &may_read).len();
+    assert_eq!((again(), again()), (1, 0));
+    fresh.forget();
+    nearby.forget();
+    assert_eq!(again(), 1, "the conversation no longer holds it");
+    assert!(nearby.claim(&place.path("b/f"), &workspace, &may_read).is_empty(), "the prompt does");
 }

@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod given;
 mod hooks;
 mod housekeeping;
 mod secrets;

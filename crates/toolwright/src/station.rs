@@ -149,7 +149,7 @@ impl Employer {
             chosen,
             gate: Arc::new(gate),
             hooks,
-            registry: bench.registry(),
+            registry: bench.registry_for(Some(&session)),
             log,
             session,
             budget: Budget {

@@ -18,6 +18,7 @@ use toolwright_tools::{BashOptions, Nearby, Read};
 
 use crate::auth::Credentials;
 use crate::choose::{Chosen, ModelError, choose_model};
+use crate::given::given_instructions;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::secrets;
@@ -138,6 +139,11 @@ impl Workbench {
 
     /// The built-in tools.
     pub fn registry(&self) -> Registry {
+        self.registry_for(None)
+    }
+
+    /// The built-in tools for a session that may have begun long ago.
+    pub(crate) fn registry_for(&self, session: Option<&Session>) -> Registry {
         let registry = Registry::default().with_search();
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let bash =
@@ -145,7 +151,8 @@ impl Workbench {
         toolwright_tools::register_all(&registry, bash);
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let in_prompt = find_instructions(&self.paths, directory, worktree);
-        let nearby = Nearby::knowing(in_prompt.into_iter().map(|i| i.path));
+        let given = session.map(given_instructions).unwrap_or_default();
+        let nearby = Nearby::knowing(in_prompt.into_iter().map(|i| i.path), given);
         registry.register_from(Source::BuiltIn, Arc::new(Read::new(nearby)));
         registry
     }
@@ -264,7 +271,7 @@ impl Workbench {
         let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let questions = gate.questions();
-        let registry = self.registry();
+        let registry = self.registry_for(Some(&session));
         if let Some(form) = options.answer_form {
             registry.register_from(Source::BuiltIn, Arc::new(form));
         }

@@ -60,7 +60,7 @@ fn a_tool_that_is_always_denied_is_not_offered() {
     folder.tw(&["run", "-a", "plan", "-m", "anthropic/m", "go"]).expect(0);
     let tools = server.last_request().body["tools"].as_array().unwrap().clone();
     let names: Vec<&str> = tools.iter().map(|t| t["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["glob", "grep", "read", "task"]);
+    assert_eq!(names, ["glob", "grep", "list", "read", "task"]);
 }
 
 #[test]

@@ -41,6 +41,14 @@ fn a_model_lists_finds_and_reads_and_gets_nearby_instructions_once() {
         results[3]
     );
     assert!(!results[4].contains("system-reminder"), "{}", results[4]);
+    // The session goes on in another process; its conversation still holds them.
+    folder.write("sub/nested/three.txt", "the last needle\n");
+    server.then(read("sub/nested/three.txt"));
+    server.then(Answer::text("ok"));
+    folder.tw(&["run", "-c", "look again"]).expect(0);
+    let body = String::from_utf8_lossy(&server.last_request().raw).into_owned();
+    assert!(body.contains("1: the last needle"), "{body}");
+    assert_eq!(body.matches("rules of sub").count(), 1, "{body}");
 }
 
 #[test]

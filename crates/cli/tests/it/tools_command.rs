@@ -9,7 +9,7 @@ fn the_tools_are_listed_with_their_schemas() {
         serde_json::from_str(&folder.tw(&["tools", "--json"]).expect(0).stdout).unwrap();
     let names: Vec<&str> =
         list.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bash", "edit", "glob", "grep", "read", "write"]);
+    assert_eq!(names, ["bash", "edit", "glob", "grep", "list", "read", "write"]);
     let edit = &list[1]["parameters"];
     assert_eq!(edit["required"], json!(["filePath", "oldString", "newString"]));
     assert_eq!(edit["properties"]["replaceAll"]["type"], "boolean");

@@ -18,6 +18,7 @@ const CALL_CAP_BYTES: usize = 32 << 10;
 /// What a session has been given. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Nearby {
+    in_prompt: Arc<HashSet<PathBuf>>,
     given: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
@@ -27,10 +28,21 @@ pub(super) struct Instruction {
 }
 
 impl Nearby {
-    /// `given` are in the prompt (or in the conversation) already.
-    pub fn knowing(given: impl IntoIterator<Item = PathBuf>) -> Self {
-        let real = given.into_iter().map(|path| std::fs::canonicalize(&path).unwrap_or(path));
-        Self { given: Arc::new(Mutex::new(real.collect())) }
+    /// What the prompt holds already, and what the conversation does.
+    pub fn knowing(
+        in_prompt: impl IntoIterator<Item = PathBuf>,
+        given: impl IntoIterator<Item = PathBuf>,
+    ) -> Self {
+        let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
+        Self {
+            in_prompt: Arc::new(in_prompt.into_iter().map(real).collect()),
+            given: Arc::new(Mutex::new(given.into_iter().map(real).collect())),
+        }
+    }
+
+    /// The conversation was made shorter: what it held may be needed again.
+    pub(super) fn forget(&self) {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// The instructions for `file` that were not given yet; they count as given from now on. Those
@@ -57,7 +69,7 @@ impl Nearby {
                 continue;
             }
             let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-            if given.contains(&path) {
+            if given.contains(&path) || self.in_prompt.contains(&path) {
                 continue;
             }
             let Some(text) = beginning(&path, left) else { continue };
