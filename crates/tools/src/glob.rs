@@ -15,7 +15,7 @@ use toolwright_tool::{
 
 use crate::names::{Place, show};
 use crate::recency::{Newest, changed};
-use crate::walk::{Filter, Unreadable, blocking, split_literal, walker};
+use crate::walk::{Filter, Unreadable, blocking, depth_of, split_literal, walker};
 
 pub struct Glob;
 
@@ -33,6 +33,8 @@ pub struct Prepared {
     place: Place,
     shown: String,
     hidden: bool,
+    /// No file further down can fit.
+    depth: Option<usize>,
 }
 
 /// Paths that reach the model.
@@ -81,8 +83,9 @@ impl Tool for Glob {
         let glob = inside.unwrap_or(&glob).to_owned();
         // Whoever names something hidden wants it; otherwise it is left out.
         let hidden = glob.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+        let depth = depth_of(&glob);
         match Filter::new(&root, &[glob]) {
-            Ok(filter) => Planned::ready(plan, Prepared { filter, place, shown, hidden }),
+            Ok(filter) => Planned::ready(plan, Prepared { filter, place, shown, hidden, depth }),
             Err(error) => {
                 Planned::failed(plan, failed(format!("The pattern cannot be used: {error}.")))
             }
@@ -106,7 +109,7 @@ fn find(call: &Prepared, cancel: &CancellationToken) -> Found {
     let newest: Mutex<Newest<()>> = Mutex::new(Newest::new(RESULTS));
     let total = AtomicUsize::new(0);
     let unreadable = Unreadable::default();
-    walker(&call.place.root, call.hidden, |_| true).run(|| {
+    walker(&call.place.root, call.hidden, call.depth, |_| true).run(|| {
         Box::new(|entry| {
             if cancel.is_cancelled() {
                 return WalkState::Quit;
@@ -172,7 +175,7 @@ mod tests {
         let workspace = toolwright_tool::Workspace::new(Path::new("/")).unwrap();
         let place = Place::new(&workspace, "/");
         let filter = Filter::new(&place.root, &["*".to_owned()]).unwrap();
-        let call = Prepared { filter, place, shown: "/".to_owned(), hidden: true };
+        let call = Prepared { filter, place, shown: "/".to_owned(), hidden: true, depth: None };
         let cancel = CancellationToken::new();
         cancel.cancel();
         let found = find(&call, &cancel);

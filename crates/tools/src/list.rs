@@ -145,7 +145,7 @@ fn look(call: &Prepared, cancel: &CancellationToken) -> Looked {
         let passed_over = PASSED_OVER.iter().any(|name| entry.file_name() == *name);
         !(is_folder && passed_over)
     };
-    walker(&call.place.root, true, enters).run(|| {
+    walker(&call.place.root, true, None, enters).run(|| {
         Box::new(|entry| {
             if cancel.is_cancelled() {
                 return WalkState::Quit;

@@ -54,6 +54,7 @@ impl Filter {
 pub(crate) fn walker(
     root: &Path,
     hidden: bool,
+    depth: Option<usize>,
     enters: impl Fn(&ignore::DirEntry) -> bool + Send + Sync + 'static,
 ) -> WalkParallel {
     let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
@@ -61,6 +62,7 @@ pub(crate) fn walker(
         .hidden(!hidden)
         .require_git(false)
         .follow_links(false)
+        .max_depth(depth)
         .threads(threads)
         .filter_entry(move |entry| {
             entry.depth() == 0 || (entry.file_name() != ".git" && enters(entry))
@@ -105,6 +107,15 @@ impl Unreadable {
     }
 }
 
+/// How far below the root a glob can fit at all, where that can be told.
+pub(crate) fn depth_of(glob: &str) -> Option<usize> {
+    let glob = glob.strip_prefix("./").unwrap_or(glob);
+    let anchored = glob.trim_end_matches('/').contains('/');
+    let certain = anchored && !glob.contains("**") && !glob.contains(['{', '[', '\\']);
+    let parts = glob.split('/').filter(|part| !part.is_empty()).count();
+    (certain && !glob.starts_with('!') && !glob.ends_with('/')).then_some(parts)
+}
+
 /// The folder that a pattern's first, literal parts name, and the rest of the pattern. For patterns
 /// that begin outside the searched folder: `/etc/**/*.conf`, `../other/*.rs`.
 pub(crate) fn split_literal(pattern: &str) -> (PathBuf, String) {
@@ -116,4 +127,39 @@ pub(crate) fn split_literal(pattern: &str) -> (PathBuf, String) {
         folder => folder,
     };
     (PathBuf::from(folder), parts[literal..].join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_deep_a_glob_reaches() {
+        let cases = [
+            ("*.rs", None),
+            ("/*.rs", Some(1)),
+            ("src/*.rs", Some(2)),
+            ("./src/*/x", Some(3)),
+            ("src/**", None),
+            ("src/", None),
+            ("!a/b", None),
+            ("{a/b,c/d/e}", None),
+        ];
+        for (glob, depth) in cases {
+            assert_eq!(depth_of(glob), depth, "{glob}");
+        }
+    }
+
+    #[test]
+    fn where_a_pattern_outside_begins() {
+        let cases = [
+            ("/etc/**/*.conf", "/etc", "**/*.conf"),
+            ("../a/b.rs", "../a", "b.rs"),
+            ("/*.rs", "/", "*.rs"),
+            ("/x", "/", "x"),
+        ];
+        for (pattern, folder, rest) in cases {
+            assert_eq!(split_literal(pattern), (PathBuf::from(folder), rest.to_owned()));
+        }
+    }
 }

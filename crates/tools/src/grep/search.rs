@@ -73,7 +73,7 @@ impl<'a> Search<'a> {
     }
 
     pub(super) fn tree(self) -> Found {
-        walker(&self.call.place.root, true, |_| true).run(|| {
+        walker(&self.call.place.root, true, None, |_| true).run(|| {
             let mut searcher = self.searcher();
             let search = &self;
             Box::new(move |entry| {
