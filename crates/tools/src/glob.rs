@@ -2,20 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use toolwright_tool::{
     Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 
 use crate::names::{Place, show};
 use crate::recency::{Newest, changed};
-use crate::walk::{Filter, Unreadable, blocking, depth_of, split_literal, walker};
+use crate::walk::{Filter, Stopped, Unreadable, blocking_until, depth_of, split_literal, walker};
 
 pub struct Glob;
 
@@ -94,8 +92,9 @@ impl Tool for Glob {
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         context.files.check_read(&call.place.root)?;
-        let cancel = context.cancel;
-        blocking(move || Ok(find(&call, &cancel).report(&call, cancel.is_cancelled()))).await
+        let find =
+            move |stopped: &Stopped| Ok(find(&call, stopped).report(&call, stopped.is_set()));
+        blocking_until(context.cancel, find).await
     }
 }
 
@@ -105,13 +104,30 @@ struct Found {
     unreadable: Unreadable,
 }
 
-fn find(call: &Prepared, cancel: &CancellationToken) -> Found {
-    let newest: Mutex<Newest<()>> = Mutex::new(Newest::new(RESULTS));
-    let total = AtomicUsize::new(0);
+/// What one thread has found; handed over when it ends, so that threads need not wait for each
+/// other at every file.
+struct Share<'a> {
+    newest: Newest<()>,
+    total: usize,
+    all: &'a Mutex<(Newest<()>, usize)>,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        all.0.absorb(std::mem::replace(&mut self.newest, Newest::new(0)));
+        all.1 += self.total;
+    }
+}
+
+fn find(call: &Prepared, stopped: &Stopped) -> Found {
+    let all = Mutex::new((Newest::new(RESULTS), 0));
     let unreadable = Unreadable::default();
     walker(&call.place.root, call.hidden, call.depth, |_| true).run(|| {
-        Box::new(|entry| {
-            if cancel.is_cancelled() {
+        let mut share = Share { newest: Newest::new(RESULTS), total: 0, all: &all };
+        let unreadable = &unreadable;
+        Box::new(move |entry| {
+            if stopped.is_set() {
                 return WalkState::Quit;
             }
             let entry = match entry {
@@ -127,17 +143,16 @@ fn find(call: &Prepared, cancel: &CancellationToken) -> Found {
             }
             // What has vanished since it was listed is not there.
             let Ok(data) = entry.metadata() else { return WalkState::Continue };
-            total.fetch_add(1, Ordering::Relaxed);
+            share.total += 1;
             let changed = changed(&data);
-            let mut newest = newest.lock().unwrap_or_else(|e| e.into_inner());
-            if newest.has_room_for(changed) {
-                newest.offer(changed, entry.into_path(), 1, ());
+            if share.newest.has_room_for(changed) {
+                share.newest.offer(changed, entry.into_path(), 1, ());
             }
             WalkState::Continue
         })
     });
-    let newest = newest.into_inner().unwrap_or_else(|e| e.into_inner());
-    Found { newest, total: total.into_inner(), unreadable }
+    let (newest, total) = all.into_inner().unwrap_or_else(|e| e.into_inner());
+    Found { newest, total, unreadable }
 }
 
 impl Found {
@@ -176,9 +191,9 @@ mod tests {
         let place = Place::new(&workspace, "/");
         let filter = Filter::new(&place.root, &["*".to_owned()]).unwrap();
         let call = Prepared { filter, place, shown: "/".to_owned(), hidden: true, depth: None };
-        let cancel = CancellationToken::new();
-        cancel.cancel();
-        let found = find(&call, &cancel);
+        let stopped = Stopped::default();
+        stopped.set();
+        let found = find(&call, &stopped);
         assert_eq!(found.total, 0);
         let output = found.report(&call, true);
         assert!(output.interrupted && output.output.contains("stopped before its end"));

@@ -14,7 +14,7 @@ use toolwright_tool::{
 };
 
 use crate::names::{Place, show};
-use crate::walk::{Filter, blocking};
+use crate::walk::{Filter, blocking_until};
 use search::Search;
 
 pub struct Grep;
@@ -109,11 +109,11 @@ impl Tool for Grep {
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         context.files.check_read(&call.place.root)?;
-        let (cancel, may_read) = (context.cancel, context.may_read);
-        blocking(move || {
-            let search = Search::new(&call, cancel.clone(), may_read);
+        let may_read = context.may_read;
+        blocking_until(context.cancel, move |stopped| {
+            let search = Search::new(&call, stopped.clone(), may_read);
             let found = if call.place.root.is_dir() { search.tree() } else { search.one_file()? };
-            Ok(found.report(&call, cancel.is_cancelled()))
+            Ok(found.report(&call, stopped.is_set()))
         })
         .await
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -230,8 +230,11 @@ async fn a_folder_without_permission_is_told_and_the_rest_is_searched() {
     }
 }
 
-/// Ends the run when a search comes upon the first file.
-struct Stopper(CancellationToken);
+/// Ends the run when a search comes upon the first file, and lets it go on once that is known.
+struct Stopper {
+    cancel: CancellationToken,
+    known: Arc<(Mutex<bool>, Condvar)>,
+}
 
 impl Gate for Stopper {
     fn decide<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Decision> {
@@ -239,7 +242,9 @@ impl Gate for Stopper {
     }
 
     fn allows_silently(&self, _: &[Request]) -> bool {
-        self.0.cancel();
+        self.cancel.cancel();
+        let (known, changed) = &*self.known;
+        drop(changed.wait_while(known.lock().unwrap(), |known| !*known).unwrap());
         true
     }
 }
@@ -251,7 +256,19 @@ async fn a_search_that_is_stopped_says_so_and_hands_over_what_it_has() {
         names.iter().map(|n| (n.as_str(), b"needle" as &[u8])).collect();
     let place = Place::new(&files);
     let cancel = CancellationToken::new();
-    let pipeline = place.pipeline(Arc::new(Stopper(cancel.clone())));
+    let known = Arc::new((Mutex::new(false), Condvar::new()));
+    let stopper = Stopper { cancel: cancel.clone(), known: Arc::clone(&known) };
+    let pipeline = place.pipeline(Arc::new(stopper));
+    let watched = cancel.clone();
+    tokio::spawn(async move {
+        watched.cancelled().await;
+        // Everybody else on this one thread has had a turn by then.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        *known.0.lock().unwrap() = true;
+        known.1.notify_all();
+    });
     let arguments = json!({"pattern": "needle", "output": "count"});
     let outcome = Place::call_in(&pipeline, "grep", arguments, cancel).await;
     assert_eq!(outcome.ending, Ending::Interrupted);

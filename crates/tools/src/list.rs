@@ -9,13 +9,12 @@ use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 use toolwright_tool::{
     Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 
 use crate::names::{Place, show};
-use crate::walk::{Filter, Unreadable, blocking, walker};
+use crate::walk::{Filter, Stopped, Unreadable, blocking_until, walker};
 
 pub struct List;
 
@@ -104,8 +103,9 @@ impl Tool for List {
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
         context.files.check_read(&call.place.root)?;
-        let cancel = context.cancel;
-        blocking(move || Ok(look(&call, &cancel).report(&call, cancel.is_cancelled()))).await
+        let look =
+            move |stopped: &Stopped| Ok(look(&call, stopped).report(&call, stopped.is_set()));
+        blocking_until(context.cancel, look).await
     }
 }
 
@@ -137,7 +137,7 @@ struct Looked {
     unreadable: Unreadable,
 }
 
-fn look(call: &Prepared, cancel: &CancellationToken) -> Looked {
+fn look(call: &Prepared, stopped: &Stopped) -> Looked {
     let seen = Mutex::new(Seen::default());
     let unreadable = Unreadable::default();
     let enters = |entry: &ignore::DirEntry| {
@@ -147,7 +147,7 @@ fn look(call: &Prepared, cancel: &CancellationToken) -> Looked {
     };
     walker(&call.place.root, true, None, enters).run(|| {
         Box::new(|entry| {
-            if cancel.is_cancelled() {
+            if stopped.is_set() {
                 return WalkState::Quit;
             }
             let entry = match entry {

@@ -44,6 +44,13 @@ impl<T> Newest<T> {
         }
     }
 
+    /// Takes over what another one has kept.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        for ((Reverse(changed), path), (weight, item)) in other.kept {
+            self.offer(changed, path, weight, item);
+        }
+    }
+
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }

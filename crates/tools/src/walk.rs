@@ -1,10 +1,12 @@
 //! Walking a tree as ripgrep does, off the runtime's threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{WalkBuilder, WalkParallel};
+use tokio_util::sync::CancellationToken;
 use toolwright_tool::ToolError;
 
 use crate::names::show;
@@ -17,6 +19,37 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(result) => result,
         Err(crash) => Err(ToolError::Fatal(format!("a file operation crashed: {crash}"))),
     }
+}
+
+/// Whether work is still wanted. Asking a token takes a lock that all threads of a search would
+/// meet at, for each file and each match.
+#[derive(Clone, Default)]
+pub(crate) struct Stopped(Arc<AtomicBool>);
+
+impl Stopped {
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// As [`blocking`], with a word to the work when it is no longer wanted.
+pub(crate) async fn blocking_until<T: Send + 'static>(
+    cancel: CancellationToken,
+    work: impl FnOnce(&Stopped) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let stopped = Stopped::default();
+    let own = stopped.clone();
+    let working = blocking(move || work(&own));
+    tokio::pin!(working);
+    tokio::select! {
+        done = &mut working => return done,
+        () = cancel.cancelled() => stopped.set(),
+    }
+    working.await
 }
 
 /// A glob as `rg --glob` reads it: without a slash it is about names anywhere, with one about paths

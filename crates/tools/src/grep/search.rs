@@ -10,13 +10,12 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use ignore::WalkState;
-use tokio_util::sync::CancellationToken;
 use toolwright_tool::{MayRead, ToolError, open_unblocking};
 
 use super::{Output, Prepared};
 use crate::names::show;
 use crate::recency::{Newest, changed};
-use crate::walk::{Unreadable, walker};
+use crate::walk::{Stopped, Unreadable, walker};
 
 /// Characters shown of a line. Minified files have lines of megabytes.
 const LINE_CHARS: usize = 2_000;
@@ -43,7 +42,7 @@ pub(super) enum Line {
 
 pub(super) struct Search<'a> {
     call: &'a Prepared,
-    cancel: CancellationToken,
+    stopped: Stopped,
     may_read: MayRead,
     newest: Mutex<Newest<Hits>>,
     full: AtomicBool,
@@ -66,10 +65,10 @@ pub(super) struct Found {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(call: &'a Prepared, cancel: CancellationToken, may_read: MayRead) -> Self {
+    pub(super) fn new(call: &'a Prepared, stopped: Stopped, may_read: MayRead) -> Self {
         let newest = Mutex::new(Newest::new(call.limit));
         let full = AtomicBool::new(false);
-        Self { call, cancel, may_read, newest, full, found: Counts::default() }
+        Self { call, stopped, may_read, newest, full, found: Counts::default() }
     }
 
     pub(super) fn tree(self) -> Found {
@@ -77,7 +76,7 @@ impl<'a> Search<'a> {
             let mut searcher = self.searcher();
             let search = &self;
             Box::new(move |entry| {
-                if search.cancel.is_cancelled() {
+                if search.stopped.is_set() {
                     return WalkState::Quit;
                 }
                 match entry {
@@ -109,7 +108,7 @@ impl<'a> Search<'a> {
         }
         if self.call.wants(path)
             && let Err(error) = self.look_into(&mut self.searcher(), path)
-            && !self.cancel.is_cancelled()
+            && !self.stopped.is_set()
         {
             return Err(failed(&error));
         }
@@ -142,7 +141,7 @@ impl<'a> Search<'a> {
             }
         }
         if let Err(error) = self.look_into(searcher, path)
-            && !self.cancel.is_cancelled()
+            && !self.stopped.is_set()
         {
             self.found.unreadable.note(path, &error);
         }
@@ -151,7 +150,7 @@ impl<'a> Search<'a> {
     fn look_into(&self, searcher: &mut Searcher, path: &Path) -> io::Result<()> {
         let file = open_unblocking(path)?;
         let mut sink = Collector::new(self);
-        let reader = Watched { file: &file, cancel: &self.cancel };
+        let reader = Watched { file: &file, stopped: &self.stopped };
         let searched = searcher.search_reader(&self.call.matcher, reader, &mut sink);
         let Collector { hits, binary, .. } = sink;
         self.found.binary.fetch_or(binary, Ordering::Relaxed);
@@ -184,12 +183,12 @@ impl<'a> Search<'a> {
 /// Ends a long file's search as soon as it is not wanted any more.
 struct Watched<'a> {
     file: &'a File,
-    cancel: &'a CancellationToken,
+    stopped: &'a Stopped,
 }
 
 impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.cancel.is_cancelled() {
+        if self.stopped.is_set() {
             return Err(io::Error::other("the search was stopped"));
         }
         self.file.read(buffer)
@@ -218,7 +217,7 @@ impl Sink for Collector<'_> {
         let call = self.search.call;
         Ok(match call.output {
             Output::Files => false,
-            Output::Count => !self.search.cancel.is_cancelled(),
+            Output::Count => !self.search.stopped.is_set(),
             Output::Lines => {
                 let first = found.line_number().unwrap_or_default();
                 let lines = found.lines().take(MATCH_LINES).zip(first..);
@@ -278,11 +277,11 @@ mod tests {
     #[test]
     fn a_long_file_is_left_as_soon_as_the_search_is_stopped() {
         let file = File::open("/dev/zero").unwrap();
-        let cancel = CancellationToken::new();
-        let mut reader = Watched { file: &file, cancel: &cancel };
+        let stopped = Stopped::default();
+        let mut reader = Watched { file: &file, stopped: &stopped };
         let mut buffer = [1; 16];
         assert_eq!(reader.read(&mut buffer).unwrap(), 16);
-        cancel.cancel();
+        stopped.set();
         assert!(reader.read(&mut buffer).is_err());
     }
 }
