@@ -52,7 +52,7 @@ pub use schedule::Batch;
 pub use tool::{
     AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
-pub use workspace::{Files, Workspace};
+pub use workspace::{Files, Workspace, open_unblocking};
 
 #[cfg(test)]
 mod schedule_tests;

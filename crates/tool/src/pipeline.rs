@@ -210,6 +210,7 @@ impl Pipeline {
         if let Some(cache) = &self.cache {
             cache.clear();
         }
+        self.registry.all().iter().for_each(|entry| entry.tool.forget());
     }
 
     /// Read, looked at by the hooks, and planned for the first time.

@@ -32,7 +32,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("ripgrep", "grep"),
     ("find", "glob"),
     ("findfiles", "glob"),
-    ("listfiles", "glob"),
+    ("listfiles", "list"),
+    ("listdir", "list"),
+    ("listdirectory", "list"),
+    ("ls", "list"),
 ];
 
 /// Namespaces that models put before a name.

@@ -49,6 +49,9 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// The conversation no longer holds what earlier calls gave.
+    fn forget(&self) {}
+
     fn plan(
         &self,
         arguments: Self::Arguments,
@@ -183,6 +186,8 @@ pub trait AnyTool: Send + Sync {
         None
     }
 
+    fn forget(&self) {}
+
     /// Fails with text for the model where validated arguments still do not fit the type.
     fn plan(
         self: Arc<Self>,
@@ -214,6 +219,10 @@ impl<T: Tool> AnyTool for T {
 
     fn explain_invalid(&self, problems: &[String], arguments: &Value) -> Option<String> {
         Tool::explain_invalid(self, problems, arguments)
+    }
+
+    fn forget(&self) {
+        Tool::forget(self);
     }
 
     fn plan(

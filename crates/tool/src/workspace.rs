@@ -131,7 +131,7 @@ impl Files {
     /// Opens a declared file for reading.
     pub fn open(&self, path: &Path) -> Result<fs::File, ToolError> {
         self.check_read(path)?;
-        fs::File::open(path)
+        open_unblocking(path)
             .map_err(|e| ToolError::for_model(format!("Cannot open {}: {e}", path.display())))
     }
 
@@ -231,6 +231,14 @@ fn still_the_same(path: &Path, folder: &Path) -> Result<(), ToolError> {
 
 fn no_longer_approved(path: &Path) -> ToolError {
     ToolError::for_model(format!("{} is no longer the file that was approved.", path.display()))
+}
+
+/// Opens for reading and never waits: a pipe without a writer would block an ordinary `open` for
+/// good, and kernel files that have nothing to say would block the first `read`.
+pub fn open_unblocking(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 fn undeclared(what: &str, path: &Path) -> ToolError {

@@ -15,7 +15,7 @@ fn kit(door: Door) -> Kit {
         Arc::new(BatchTool),
         Arc::new(Bash::new(BashOptions::default())),
         Arc::new(Edit::new(Seen::new(StaleEdits::default()))),
-        Arc::new(Read::new(Seen::new(StaleEdits::default()))),
+        Arc::new(Read::default()),
         Arc::new(Write::new(Seen::new(StaleEdits::default()))),
         Arc::new(Question),
     ];

@@ -46,7 +46,7 @@ async fn write(folder: &Folder, entries: Vec<(String, FormatterEntry)>, content:
     let registry = Registry::default();
     register_all(&registry, BashOptions::default(), &feedback);
     let arguments = json!({ "filePath": "a.x", "content": content });
-    folder.call_in(registry, "write", arguments, CancellationToken::new()).await
+    folder.call_with(registry, "write", arguments, CancellationToken::new()).await
 }
 
 #[tokio::test]

@@ -1,10 +1,8 @@
-//! Finds files by name.
+//! Finds files by name, newest first.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::SystemTime;
 
-use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +11,9 @@ use toolwright_tool::{
     Access, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 
-use crate::walk::{blocking, walker};
+use crate::names::{Place, show};
+use crate::recency::{Newest, changed};
+use crate::walk::{Filter, Stopped, Unreadable, blocking_until, depth_of, split_literal, walker};
 
 pub struct Glob;
 
@@ -27,16 +27,16 @@ pub struct Arguments {
 }
 
 pub struct Prepared {
-    matcher: GlobMatcher,
-    root: PathBuf,
+    filter: Filter,
+    place: Place,
     shown: String,
+    hidden: bool,
+    /// No file further down can fit.
+    depth: Option<usize>,
 }
 
 /// Paths that reach the model.
 const RESULTS: usize = 100;
-
-/// Matches that are held while sorting. A pattern that fits more says nothing by its order.
-const CANDIDATES: usize = 50_000;
 
 impl Tool for Glob {
     type Arguments = Arguments;
@@ -52,86 +52,150 @@ impl Tool for Glob {
 
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
         let Arguments { pattern, path } = arguments;
-        let root = context.workspace.resolve(path.as_deref().unwrap_or("."));
+        let (folder, glob) = match path {
+            None if pattern.starts_with('/') || pattern.starts_with("../") => {
+                let (folder, rest) = split_literal(&pattern);
+                (folder.display().to_string(), format!("/{rest}"))
+            }
+            path => (path.unwrap_or_else(|| ".".to_owned()), pattern.clone()),
+        };
+        let place = Place::new(&context.workspace, &folder);
+        let root = place.root.clone();
         let shown = context.workspace.relative(&root);
         let access =
             Access::Search { permission: "glob", pattern: pattern.clone(), root: root.clone() };
         let plan = Plan::new(format!("glob {pattern} in {shown}"), vec![access]);
+        let failed = |text: String| ToolError::for_model(text);
         if !root.is_dir() {
-            let text = if root.exists() {
-                format!("glob path must be a directory: {}", root.display())
-            } else {
-                format!("There is no folder {}.", root.display())
+            let text = match root.exists() {
+                true => format!("glob path must be a directory: {}", show(&root)),
+                false => format!("There is no folder {}.", show(&root)),
             };
-            return Planned::failed(plan, ToolError::for_model(text));
+            return Planned::failed(plan, failed(text));
         }
-        // Without a slash it is about names, anywhere below, as with `rg --glob`; with one, `*` stays
-        // within a folder and `**` crosses them.
-        let relative = pattern.strip_prefix("./").unwrap_or(&pattern);
-        let relative = match relative.strip_prefix(&format!("{}/", root.display())) {
-            Some(inside) => inside,
-            None => relative,
-        };
-        match GlobBuilder::new(relative).literal_separator(true).build() {
-            Ok(glob) => {
-                Planned::ready(plan, Prepared { matcher: glob.compile_matcher(), root, shown })
-            }
+        if glob.trim().is_empty() {
+            let text = "The pattern is empty; `**/*` fits all files.".to_owned();
+            return Planned::failed(plan, failed(text));
+        }
+        let inside = glob.strip_prefix(&*root.to_string_lossy()).filter(|g| g.starts_with('/'));
+        let glob = inside.unwrap_or(&glob).to_owned();
+        // Whoever names something hidden wants it; otherwise it is left out.
+        let hidden = glob.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+        let depth = depth_of(&glob);
+        match Filter::new(&root, &[glob]) {
+            Ok(filter) => Planned::ready(plan, Prepared { filter, place, shown, hidden, depth }),
             Err(error) => {
-                let text = format!("The pattern cannot be used: {error}.");
-                Planned::failed(plan, ToolError::for_model(text))
+                Planned::failed(plan, failed(format!("The pattern cannot be used: {error}.")))
             }
         }
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
-        let Prepared { matcher, root, shown } = call;
-        context.files.check_read(&root)?;
-        let cancel = context.cancel;
-        let found = blocking(move || {
-            let found: Mutex<Vec<(SystemTime, PathBuf)>> = Mutex::new(Vec::new());
-            walker(&root, false).run(|| {
-                Box::new(|entry| {
-                    let Ok(entry) = entry else { return WalkState::Continue };
-                    if cancel.is_cancelled() {
-                        return WalkState::Quit;
-                    }
-                    let relative = entry.path().strip_prefix(&root).unwrap_or(entry.path());
-                    let is_file = entry.file_type().is_some_and(|t| !t.is_dir());
-                    let fits = crate::walk::fits(&matcher, relative);
-                    if !is_file || !fits {
-                        return WalkState::Continue;
-                    }
-                    let changed = entry.metadata().ok().and_then(|m| m.modified().ok());
-                    let changed = changed.unwrap_or(SystemTime::UNIX_EPOCH);
-                    let mut found = found.lock().unwrap_or_else(|e| e.into_inner());
-                    found.push((changed, entry.into_path()));
-                    if found.len() >= CANDIDATES { WalkState::Quit } else { WalkState::Continue }
-                })
-            });
-            Ok(found.into_inner().unwrap_or_else(|e| e.into_inner()))
-        })
-        .await?;
-        Ok(report(found, shown))
+        context.files.check_read(&call.place.root)?;
+        let find =
+            move |stopped: &Stopped| Ok(find(&call, stopped).report(&call, stopped.is_set()));
+        blocking_until(context.cancel, find).await
     }
 }
 
-fn report(mut found: Vec<(SystemTime, PathBuf)>, shown: String) -> ToolOutput {
-    found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
-    let total = found.len();
-    let truncated = total > RESULTS;
-    let mut text: Vec<String> =
-        found.into_iter().take(RESULTS).map(|(_, p)| p.display().to_string()).collect();
-    if text.is_empty() {
-        text.push("No files found".to_owned());
+struct Found {
+    newest: Newest<()>,
+    total: usize,
+    unreadable: Unreadable,
+}
+
+/// What one thread has found; handed over when it ends, so that threads need not wait for each
+/// other at every file.
+struct Share<'a> {
+    newest: Newest<()>,
+    total: usize,
+    all: &'a Mutex<(Newest<()>, usize)>,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        all.0.absorb(std::mem::replace(&mut self.newest, Newest::new(0)));
+        all.1 += self.total;
     }
-    if truncated {
-        text.push(String::new());
-        text.push(format!(
-            "(Results are truncated: showing first {RESULTS} results of {total}. Use a narrower pattern or path.)"
-        ));
+}
+
+fn find(call: &Prepared, stopped: &Stopped) -> Found {
+    let all = Mutex::new((Newest::new(RESULTS), 0));
+    let unreadable = Unreadable::default();
+    walker(&call.place.root, call.hidden, call.depth, |_| true).run(|| {
+        let mut share = Share { newest: Newest::new(RESULTS), total: 0, all: &all };
+        let unreadable = &unreadable;
+        Box::new(move |entry| {
+            if stopped.is_set() {
+                return WalkState::Quit;
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    unreadable.note_walk(&error);
+                    return WalkState::Continue;
+                }
+            };
+            let is_file = entry.file_type().is_some_and(|t| t.is_file());
+            if !is_file || !call.filter.accepts(entry.path()) {
+                return WalkState::Continue;
+            }
+            // What has vanished since it was listed is not there.
+            let Ok(data) = entry.metadata() else { return WalkState::Continue };
+            share.total += 1;
+            let changed = changed(&data);
+            if share.newest.has_room_for(changed) {
+                share.newest.offer(changed, entry.into_path(), 1, ());
+            }
+            WalkState::Continue
+        })
+    });
+    let (newest, total) = all.into_inner().unwrap_or_else(|e| e.into_inner());
+    Found { newest, total, unreadable }
+}
+
+impl Found {
+    fn report(self, call: &Prepared, interrupted: bool) -> ToolOutput {
+        let Self { newest, total, unreadable } = self;
+        let truncated = newest.is_full();
+        let count = newest.weight();
+        let show = |(path, ()): (PathBuf, ())| call.place.show(Path::new(&path));
+        let mut text: Vec<String> = newest.into_sorted().map(show).collect();
+        if text.is_empty() {
+            text.push("No files found".to_owned());
+        }
+        let mut add = |sentence: String| text.extend([String::new(), sentence]);
+        if truncated {
+            add(format!(
+                "(Results are truncated: showing first {RESULTS} results. {total} files match; use a narrower pattern or path.)"
+            ));
+        }
+        unreadable.sentence().into_iter().for_each(&mut add);
+        if interrupted {
+            add("(The search was stopped before its end.)".to_owned());
+        }
+        let details = json!({ "count": count, "truncated": truncated });
+        let output = ToolOutput::text(text.join("\n")).titled(call.shown.clone());
+        ToolOutput { interrupted, ..output.with_details(details) }
     }
-    let count = total.min(RESULTS);
-    let title = format!("{shown} ({total} files)");
-    let details = json!({ "count": count, "truncated": truncated });
-    ToolOutput::text(text.join("\n")).titled(title).with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_that_is_stopped_ends_at_once_and_says_so() {
+        let workspace = toolwright_tool::Workspace::new(Path::new("/")).unwrap();
+        let place = Place::new(&workspace, "/");
+        let filter = Filter::new(&place.root, &["*".to_owned()]).unwrap();
+        let call = Prepared { filter, place, shown: "/".to_owned(), hidden: true, depth: None };
+        let stopped = Stopped::default();
+        stopped.set();
+        let found = find(&call, &stopped);
+        assert_eq!(found.total, 0);
+        let output = found.report(&call, true);
+        assert!(output.interrupted && output.output.contains("stopped before its end"));
+    }
 }

@@ -10,11 +10,14 @@ mod feedback;
 mod formatter;
 mod glob;
 mod grep;
+mod list;
 mod lsp;
 mod multiedit;
+mod names;
 mod plan_mode;
 mod question;
 mod read;
+mod recency;
 mod rewrite;
 mod seen;
 mod skill;
@@ -30,13 +33,14 @@ pub use feedback::{After, Edited, Feedback, Occasion};
 pub use formatter::{FormatterEntry, FormatterSetting, Formatters};
 pub use glob::Glob;
 pub use grep::Grep;
+pub use list::List;
 pub use lsp::Lsp;
 pub use multiedit::MultiEdit;
 pub use plan_mode::{
     BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
 };
 pub use question::Question;
-pub use read::Read;
+pub use read::{Nearby, Read};
 pub use seen::{Seen, StaleEdits};
 pub use skill::{Skill, SkillTool};
 pub use todo::{Todo, Todos};
@@ -49,30 +53,36 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 /// All of them, ready to be offered.
 pub fn register_all(registry: &Registry, bash: BashOptions, feedback: &Feedback) {
-    let tools: [Arc<dyn AnyTool>; 8] = [
+    let tools: [Arc<dyn AnyTool>; 9] = [
         Arc::new(BashInput(bash.jobs.clone())),
         Arc::new(BashKill(bash.jobs.clone())),
         Arc::new(BashOutput(bash.jobs.clone())),
         Arc::new(Bash::new(bash)),
         Arc::new(Glob),
         Arc::new(Grep),
+        Arc::new(List),
         Arc::new(Question),
         Arc::new(WebFetch::default()),
     ];
     for tool in tools.into_iter().chain(Todos::default().tools()) {
         registry.register_from(Source::BuiltIn, tool);
     }
-    register_file_tools(registry, StaleEdits::default(), feedback);
+    register_file_tools(registry, StaleEdits::default(), feedback, Nearby::default());
 }
 
 /// What reads and changes files, with one memory of what was seen; replaces what is registered.
-pub fn register_file_tools(registry: &Registry, stale: StaleEdits, feedback: &Feedback) {
+pub fn register_file_tools(
+    registry: &Registry,
+    stale: StaleEdits,
+    feedback: &Feedback,
+    nearby: Nearby,
+) {
     let seen = Seen::new(stale).followed_by(feedback.clone());
     let tools: [Arc<dyn AnyTool>; 5] = [
         Arc::new(ApplyPatch::new(seen.clone())),
         Arc::new(Edit::new(seen.clone())),
         Arc::new(MultiEdit::new(seen.clone())),
-        Arc::new(Read::new(seen.clone())),
+        Arc::new(Read::new(nearby).noting(seen.clone())),
         Arc::new(Write::new(seen)),
     ];
     for tool in tools {
@@ -86,9 +96,13 @@ pub fn register_file_tools(registry: &Registry, stale: StaleEdits, feedback: &Fe
 #[cfg(test)]
 mod batch_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod kit;
 #[cfg(test)]
 mod person_tests;
+#[cfg(test)]
+mod search_tests;
 #[cfg(test)]
 mod skill_tests;
 #[cfg(test)]

@@ -60,7 +60,9 @@ impl Project {
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Outcome {
-        self.folder.call_in(self.registry.clone(), tool, arguments, CancellationToken::new()).await
+        self.folder
+            .call_with(self.registry.clone(), tool, arguments, CancellationToken::new())
+            .await
     }
 
     async fn lsp(&self, operation: &str, arguments: Value) -> Outcome {
@@ -123,7 +125,8 @@ async fn whoever_stops_an_edit_does_not_wait_for_a_server_that_hangs() {
     let Some(project) = Project::new(&[("a.fake", b"")]) else { return };
     let (cancel, path) = (CancellationToken::new(), project.folder.path("a.fake"));
     let arguments = json!({ "filePath": "a.fake", "content": "HANG" });
-    let call = project.folder.call_in(project.registry.clone(), "write", arguments, cancel.clone());
+    let call =
+        project.folder.call_with(project.registry.clone(), "write", arguments, cancel.clone());
     let stop = async {
         while fs::read_to_string(&path).unwrap() != "HANG" {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -18,7 +18,7 @@ use toolwright_tool::{
 
 use crate::{BashOptions, Feedback, register_all};
 
-struct Open;
+pub(crate) struct Open;
 
 impl Gate for Open {
     fn decide<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Decision> {
@@ -31,7 +31,7 @@ impl Gate for Open {
 }
 
 pub(crate) struct Place {
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Place {
@@ -50,26 +50,49 @@ impl Place {
         fs::canonicalize(self.folder.path().join("w")).unwrap().join(name)
     }
 
-    async fn call(&self, tool: &str, arguments: Value) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Outcome {
         self.call_until(tool, arguments, CancellationToken::new()).await
     }
 
-    async fn call_until(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> Outcome {
-        let registry = Registry::default();
-        register_all(&registry, BashOptions::default(), &Feedback::default());
-        self.call_in(registry, tool, arguments, cancel).await
+    pub(crate) async fn call_until(
+        &self,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let pipeline = self.pipeline(Arc::new(Open));
+        Self::call_in(&pipeline, tool, arguments, cancel).await
     }
 
-    pub(crate) async fn call_in(
+    pub(crate) fn pipeline(&self, gate: Arc<dyn Gate>) -> Pipeline {
+        let registry = Registry::default();
+        register_all(&registry, BashOptions::default(), &Feedback::default());
+        self.pipeline_of(registry, gate)
+    }
+
+    pub(crate) fn pipeline_of(&self, registry: Registry, gate: Arc<dyn Gate>) -> Pipeline {
+        let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
+        let options = PipelineOptions::new(self.folder.path().join("outputs"));
+        Pipeline::new(registry, workspace, gate, options)
+    }
+
+    pub(crate) async fn call_with(
         &self,
         registry: Registry,
         tool: &str,
         arguments: Value,
         cancel: CancellationToken,
     ) -> Outcome {
-        let workspace = Arc::new(Workspace::new(&self.path("")).unwrap());
-        let options = PipelineOptions::new(self.folder.path().join("outputs"));
-        let pipeline = Pipeline::new(registry, workspace, Arc::new(Open), options);
+        let pipeline = self.pipeline_of(registry, Arc::new(Open));
+        Self::call_in(&pipeline, tool, arguments, cancel).await
+    }
+
+    pub(crate) async fn call_in(
+        pipeline: &Pipeline,
+        tool: &str,
+        arguments: Value,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let (sender, mut updates) = mpsc::channel(8);
         let call = CallRequest {
             id: String::new(),
@@ -93,13 +116,13 @@ impl Place {
         tokio::join!(running, watching).1
     }
 
-    async fn ok(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
         assert_eq!(outcome.ending, Ending::Completed, "{}", outcome.output);
         outcome.output
     }
 
-    async fn error(&self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn error(&self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
         assert_eq!(outcome.ending, Ending::Failed, "{}", outcome.output);
         outcome.output
@@ -340,7 +363,7 @@ async fn glob_respects_ignore_files_and_caps_its_results() {
         fs::write(place.path(&format!("n{n}.txt")), "").unwrap();
     }
     let many = place.ok("glob", json!({"pattern": "*.txt"})).await;
-    assert!(many.contains("(Results are truncated: showing first 100 results of 120."), "{many}");
+    assert!(many.contains("(Results are truncated: showing first 100 results. 120 "), "{many}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod auth;
 mod choose;
 mod configured;
 mod feedback;
+mod given;
 mod hooks;
 mod housekeeping;
 mod keyring;

@@ -13,7 +13,7 @@ use toolwright_engine::{
 use toolwright_llm::{Effort, Sampling};
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
-use toolwright_tools::Todos;
+use toolwright_tools::{Jobs, Todos};
 
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
@@ -182,7 +182,7 @@ impl Employer {
             chosen,
             gate: Arc::new(gate),
             hooks,
-            registry: bench.registry(),
+            registry: bench.registry_for(&Jobs::default(), Some(&session)),
             log,
             session,
             budget: Budget {

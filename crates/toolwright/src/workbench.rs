@@ -17,11 +17,12 @@ use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
-use toolwright_tools::{BashOptions, Feedback, Jobs};
+use toolwright_tools::{BashOptions, Feedback, Jobs, Nearby};
 
 use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
 use crate::configured;
+use crate::given::given_instructions;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
@@ -174,11 +175,11 @@ impl Workbench {
 
     /// The built-in tools, with jobs of their own.
     pub fn registry(&self) -> Registry {
-        self.registry_with(&Jobs::default())
+        self.registry_for(&Jobs::default(), None)
     }
 
-    /// The built-in tools; their jobs are `jobs`.
-    pub fn registry_with(&self, jobs: &Jobs) -> Registry {
+    /// The built-in tools for a session that may have begun long ago; their jobs are `jobs`.
+    pub(crate) fn registry_for(&self, jobs: &Jobs, session: Option<&Session>) -> Registry {
         let registry = Registry::default().with_search();
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let login = (self.env)("TOOLWRIGHT_SHELL_LOGIN").is_none_or(|value| value != "off");
@@ -190,10 +191,15 @@ impl Workbench {
         };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
-        if self.config.settings.stale_edits == Some(StaleEdits::Allow) {
-            let stale = toolwright_tools::StaleEdits::Allow;
-            toolwright_tools::register_file_tools(&registry, stale, &self.feedback);
-        }
+        let stale = match self.config.settings.stale_edits {
+            Some(StaleEdits::Allow) => toolwright_tools::StaleEdits::Allow,
+            _ => toolwright_tools::StaleEdits::Error,
+        };
+        let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
+        let in_prompt = find_instructions(&self.paths, directory, worktree);
+        let given = session.map(given_instructions).unwrap_or_default();
+        let nearby = Nearby::knowing(in_prompt.into_iter().map(|i| i.path), given);
+        toolwright_tools::register_file_tools(&registry, stale, &self.feedback, nearby);
         registry
     }
 
@@ -341,7 +347,7 @@ impl Workbench {
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let jobs = Jobs::default();
-        let registry = self.registry_with(&jobs);
+        let registry = self.registry_for(&jobs, Some(&session));
         // Where the provider holds the answer to the form, the tool only takes what was said.
         let mut output_schema = None;
         if let Some(form) = options.answer_form {

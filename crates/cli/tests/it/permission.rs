@@ -65,6 +65,7 @@ fn a_tool_that_is_always_denied_is_not_offered() {
     let names: Vec<&str> = tools.iter().map(|t| t["name"].as_str().unwrap()).collect();
     for (name, is_offered) in [
         ("glob", true),
+        ("list", true),
         ("read", true),
         ("task", true),
         ("bash", false),

@@ -18,6 +18,7 @@ fn the_tools_are_listed_with_their_schemas() {
         "edit",
         "glob",
         "grep",
+        "list",
         "multiedit",
         "question",
         "read",

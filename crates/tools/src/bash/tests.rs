@@ -15,7 +15,7 @@ use toolwright_tool::{
 };
 
 use super::{BashOptions, JOBS_CAP, Jobs};
-use crate::register_all;
+use crate::{Feedback, register_all};
 
 /// Allows everything, after doing something.
 struct Open(Box<dyn Fn() + Send + Sync>);
@@ -50,7 +50,7 @@ impl Place {
     ) -> Self {
         let jobs = options.jobs.clone();
         let registry = Registry::default();
-        register_all(&registry, options);
+        register_all(&registry, options, &Feedback::default());
         let work = folder.path().join("w");
         std::fs::create_dir_all(&work).unwrap();
         let workspace = Arc::new(Workspace::new(&work).unwrap());

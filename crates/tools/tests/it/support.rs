@@ -15,7 +15,9 @@ use toolwright_session::{Ending, Outcome};
 use toolwright_tool::{
     CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
 };
-use toolwright_tools::{BashOptions, Feedback, StaleEdits, register_all, register_file_tools};
+use toolwright_tools::{
+    BashOptions, Feedback, Nearby, StaleEdits, register_all, register_file_tools,
+};
 
 /// Allows everything, after having done something that a person may do while they think.
 struct Open {
@@ -59,7 +61,7 @@ impl Session {
         }
         let registry = Registry::default();
         register_all(&registry, BashOptions::default(), &Feedback::default());
-        register_file_tools(&registry, stale, &Feedback::default());
+        register_file_tools(&registry, stale, &Feedback::default(), Nearby::default());
         let workspace = Arc::new(Workspace::new(&root).unwrap());
         let options = PipelineOptions::new(folder.path().join("outputs"));
         let gate = Arc::new(Open { meanwhile: Box::new(move || meanwhile(&root)) });

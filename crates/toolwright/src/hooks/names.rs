@@ -12,6 +12,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("write", "Write"),
     ("glob", "Glob"),
     ("grep", "Grep"),
+    ("list", "LS"),
     ("task", "Task"),
     ("webfetch", "WebFetch"),
     ("websearch", "WebSearch"),
