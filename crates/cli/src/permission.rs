@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolwright::Workbench;
-use toolwright::permission::Action;
+use toolwright::permission::{Action, Judgement};
 use toolwright::tool::{Access, Plan};
 
 use crate::args::{Permission, PermissionAction, Shared};
@@ -19,9 +19,12 @@ pub fn permission(shared: &Shared, options: Permission) -> Result<Exit, Problem>
     let access = Access::Execute { command: command.clone(), directory: folder };
     let requests = Plan::new(command.clone(), vec![access]).requests(&workbench.workspace);
     let judged = requests.iter().map(|r| policy.judge(r)).max_by_key(|j| j.action);
-    let Some(judgement) = judged else {
-        return Err(Problem::failed("the command touches nothing that rules could be about"));
-    };
+    let judgement = judged.unwrap_or_else(|| Judgement {
+        action: Action::Allow,
+        rule: None,
+        from: "the command".to_owned(),
+        why: "it does nothing that rules could be about".to_owned(),
+    });
     if json {
         let accesses: Vec<_> = requests
             .iter()

@@ -23,7 +23,7 @@ use toolwright_permission::Request;
 use toolwright_tool::{
     CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
 };
-use toolwright_tools::{BashOptions, register_all};
+use toolwright_tools::{BashOptions, Feedback, register_all};
 
 const FILES: usize = 30_000;
 const RUNS: usize = 9;
@@ -143,7 +143,7 @@ fn compare(name: &str, other: &str, ours: impl Fn() -> usize, theirs: impl Fn() 
 
 fn pipeline(folder: &Path, tree: &Path) -> Pipeline {
     let registry = Registry::default();
-    register_all(&registry, BashOptions::default());
+    register_all(&registry, BashOptions::default(), &Feedback::default());
     let workspace = Arc::new(Workspace::new(tree).unwrap());
     let mut options = PipelineOptions::new(folder.join("outputs"));
     options.cache = false;

@@ -63,7 +63,7 @@ fn is_reading_git(arguments: &[&str]) -> bool {
     // Git takes any unambiguous beginning of an option: `--outp=x` is `--output=x`.
     const HARMFUL: &[&str] = &["--o", "--ext", "--textc", "--no-i", "--exec", "--upl", "--rec"];
     let harmful = |a: &&str| HARMFUL.iter().any(|p| a.starts_with(p)) && *a != "--oneline";
-    if rest.iter().any(|a| harmful(&a)) {
+    if rest.iter().any(harmful) {
         return false;
     }
     match *subcommand {
