@@ -3,7 +3,7 @@
 use toolwright_tool::ToolError;
 
 use super::closest::{candidates, closest};
-use super::matchers::{Miss, find};
+use super::matchers::{EXACT, Miss, find};
 use super::view::{View, with_line_feeds};
 use crate::rewrite::{Splice, pieces, splice_between};
 
@@ -96,6 +96,9 @@ fn apply(
         }
         (Some(content), false) => content,
     };
+    if let Some(quick) = apply_plain(content, replacement) {
+        return Ok(quick);
+    }
     let is_text = check_encoding(shown, content, replacement)?;
     let view = View::of(content);
     let own = |text: &str| -> String {
@@ -116,6 +119,26 @@ fn apply(
     Ok((hit.parts.iter().map(splice).collect(), applied))
 }
 
+/// ASCII within a line that stands exactly once needs neither line ends nor encoding to be known: a
+/// large file is gone through once. Everything else is nothing here.
+fn apply_plain(content: &[u8], replacement: &Replacement) -> Option<(Vec<Splice>, Applied)> {
+    let Replacement { old, new, .. } = replacement;
+    let is_plain = |text: &str| text.is_ascii() && !text.contains(['\r', '\n', '\0']);
+    if !is_plain(old) || !is_plain(new) || is_wide(content) {
+        return None;
+    }
+    let mut found = memchr::memmem::find_iter(content, old.as_bytes());
+    let (Some(start), None) = (found.next(), found.next()) else { return None };
+    let splice = Splice { range: start..start + old.len(), new: new.clone().into_bytes() };
+    let line = 1 + memchr::memchr_iter(b'\n', &content[..start]).count();
+    Some((vec![splice], Applied { matcher: Some(EXACT), count: 1, line, left: Vec::new() }))
+}
+
+/// Whether it begins with the mark of UTF-16.
+fn is_wide(content: &[u8]) -> bool {
+    [&b"\xFF\xFE"[..], b"\xFE\xFF"].iter().any(|mark| content.starts_with(mark))
+}
+
 /// Text that is not UTF-8 is only changed where that cannot mix encodings: plain ASCII by plain ASCII.
 /// Says whether the content is text.
 fn check_encoding(
@@ -123,8 +146,7 @@ fn check_encoding(
     content: &[u8],
     replacement: &Replacement,
 ) -> Result<bool, ToolError> {
-    let wide = [&b"\xFF\xFE"[..], b"\xFE\xFF"].iter().any(|mark| content.starts_with(mark));
-    if wide && content.contains(&0) {
+    if is_wide(content) && content.contains(&0) {
         return Err(ToolError::for_model(format!(
             "{shown} is encoded as UTF-16. Only UTF-8 can be edited; convert it with a command first (iconv)."
         )));
@@ -158,7 +180,7 @@ fn explain(shown: &str, view: &View<'_>, old: &str, is_text: bool, miss: Miss) -
         Miss::Ambiguous(hit) => {
             let (lines, beginnings) = candidates(view, &hit.parts);
             let count = hit.parts.len();
-            let how = if hit.matcher == super::matchers::EXACT {
+            let how = if hit.matcher == EXACT {
                 String::new()
             } else {
                 format!(" (none exactly; by {})", hit.matcher)
