@@ -104,6 +104,13 @@ impl Plan {
         self.accesses.iter().any(Access::may_change)
     }
 
+    /// Whether it looks at files and does nothing else. A call that declares nothing may still ask a
+    /// person or remember something.
+    pub(crate) fn only_looks(&self) -> bool {
+        let looks = |a: &Access| matches!(a, Access::Read { .. } | Access::Search { .. });
+        !self.accesses.is_empty() && self.accesses.iter().all(looks)
+    }
+
     pub(crate) fn conflicts_with(&self, earlier: &[Access]) -> bool {
         self.accesses.iter().any(|a| earlier.iter().any(|b| a.conflicts_with(b)))
     }

@@ -110,7 +110,7 @@ async fn attempt(
     serde_json::from_str::<&serde_json::value::RawValue>(&call.arguments).ok()?;
     let readable = pipeline.read(call).ok()?;
     let ready = pipeline.plan(&readable, cancel).await.ok()?;
-    if ready.plan.has_effects() || ready.hint != Hint::Nothing {
+    if !ready.plan.only_looks() || ready.hint != Hint::Nothing {
         return None;
     }
     let ready = pipeline.take_prepared(ready).ok()?;
