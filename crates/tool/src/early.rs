@@ -2,7 +2,7 @@
 //! a question, and have nothing but such calls before them. Nothing is told of them until the whole
 //! answer is on record.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,7 @@ use toolwright_session::Outcome;
 use crate::access::Plan;
 use crate::hooks::Hint;
 use crate::perform::{KeepAnswer, Scope};
-use crate::pipeline::{CallRequest, Pipeline, Update};
+use crate::pipeline::{CallRequest, Pipeline, Readable, Ready, Update};
 use crate::progress::Progress;
 
 /// The calls of one answer so far, in order. Dropping it ends them.
@@ -25,6 +25,7 @@ pub(crate) struct EarlyCall {
     request: CallRequest,
     verdict: watch::Receiver<Verdict>,
     stop: CancellationToken,
+    planned: PlanSlot,
     task: AbortOnDropHandle<Option<EarlyEnd>>,
 }
 
@@ -69,15 +70,18 @@ impl EarlyCalls {
         let cancel = stop.clone();
         let position = self.begun.len();
         let call = request.clone();
+        let planned = PlanSlot::default();
+        let slot = Arc::clone(&planned);
         let task = tokio::spawn(async move {
-            let end = attempt(&pipeline, &call, before, &sender, step, position, &cancel).await;
+            let attempt = Attempt { pipeline, call, step, position, cancel, slot };
+            let end = attempt.go(before, &sender).await;
             if end.is_none() {
                 sender.send_replace(Verdict::Waits);
             }
             end
         });
         let task = AbortOnDropHandle::new(task);
-        self.begun.push(EarlyCall { request, verdict, stop, task });
+        self.begun.push(EarlyCall { request, verdict, stop, planned, task });
     }
 
     pub fn len(&self) -> usize {
@@ -93,48 +97,69 @@ impl EarlyCalls {
     }
 }
 
-async fn attempt(
-    pipeline: &Pipeline,
-    call: &CallRequest,
-    before: Option<watch::Receiver<Verdict>>,
-    verdict: &watch::Sender<Verdict>,
+/// What was planned for a call that waits for the whole answer.
+type PlanSlot = Arc<Mutex<Option<(Readable, Ready)>>>;
+
+struct Attempt {
+    pipeline: Pipeline,
+    call: CallRequest,
     step: usize,
     position: usize,
-    cancel: &CancellationToken,
-) -> Option<EarlyEnd> {
-    // A hook is told of calls that happen; this one may never be on record.
-    if pipeline.serial || pipeline.hooks.is_some() {
-        return None;
-    }
-    // What has to be mended may be the beginning of something else: the end of the answer tells.
-    serde_json::from_str::<&serde_json::value::RawValue>(&call.arguments).ok()?;
-    let readable = pipeline.read(call).ok()?;
-    let ready = pipeline.plan(&readable, cancel).await.ok()?;
-    if !ready.plan.only_looks() || ready.hint != Hint::Nothing {
-        return None;
-    }
-    let ready = pipeline.take_prepared(ready).ok()?;
-    let question = pipeline.question(&ready, position);
-    if !pipeline.gate.allows_silently(&question.requests) {
-        return None;
-    }
-    if let Some(mut before) = before {
-        let decided = before.wait_for(|v| !matches!(v, Verdict::Open)).await.ok()?;
-        if matches!(*decided, Verdict::Waits) {
+    cancel: CancellationToken,
+    slot: PlanSlot,
+}
+
+impl Attempt {
+    async fn go(
+        &self,
+        before: Option<watch::Receiver<Verdict>>,
+        verdict: &watch::Sender<Verdict>,
+    ) -> Option<EarlyEnd> {
+        // A hook is told of calls that happen; this one may never be on record.
+        if self.pipeline.serial || self.pipeline.hooks.is_some() {
             return None;
         }
+        // What has to be mended may be the beginning of something else: the end of the answer tells.
+        serde_json::from_str::<&serde_json::value::RawValue>(&self.call.arguments).ok()?;
+        let pipeline = &self.pipeline;
+        let readable = pipeline.read(&self.call).ok()?;
+        let ready = pipeline.plan(&readable, &self.cancel).await.ok()?;
+        if !ready.plan.only_looks() || ready.hint != Hint::Nothing {
+            // It is not planned again when its time comes: nothing of this answer has run before it.
+            *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((readable, ready));
+            return None;
+        }
+        let ready = pipeline.take_prepared(ready).ok()?;
+        let question = pipeline.question(&ready, self.position);
+        if !pipeline.gate.allows_silently(&question.requests) {
+            return None;
+        }
+        if let Some(mut before) = before {
+            let decided = before.wait_for(|v| !matches!(v, Verdict::Open)).await.ok()?;
+            if matches!(*decided, Verdict::Waits) {
+                return None;
+            }
+        }
+        let progress = Progress::masking(pipeline.outputs.secrets().clone());
+        let (tool, plan) = (ready.tool.clone(), ready.plan.clone());
+        let running = Running { tool, plan, progress: progress.clone() };
+        verdict.send_replace(Verdict::Runs(Arc::new(running)));
+        let skip = CancellationToken::new();
+        // What is told of it comes when it is on record.
+        let (updates, mut kept) = mpsc::channel(1);
+        let tells = false;
+        let scope = Scope {
+            step: self.step,
+            position: self.position,
+            cancel: &self.cancel,
+            skip: &skip,
+            updates: &updates,
+            progress,
+            tells,
+        };
+        let (outcome, kept_answer) = pipeline.execute(ready, &scope).await;
+        Some(EarlyEnd { outcome, fatal: kept.try_recv().ok(), answer: kept_answer })
     }
-    let progress = Progress::masking(pipeline.outputs.secrets().clone());
-    let (tool, plan) = (ready.tool.clone(), ready.plan.clone());
-    let running = Running { tool, plan, progress: progress.clone() };
-    verdict.send_replace(Verdict::Runs(Arc::new(running)));
-    let skip = CancellationToken::new();
-    // What is told of it comes when it is on record.
-    let (updates, mut kept) = mpsc::channel(1);
-    let tells = false;
-    let scope = Scope { step, position, cancel, skip: &skip, updates: &updates, progress, tells };
-    let (outcome, kept_answer) = pipeline.execute(ready, &scope).await;
-    Some(EarlyEnd { outcome, fatal: kept.try_recv().ok(), answer: kept_answer })
 }
 
 impl EarlyCall {
@@ -153,6 +178,11 @@ impl EarlyCall {
             Verdict::Runs(running) => Some(Arc::clone(running)),
             Verdict::Open | Verdict::Waits => None,
         }
+    }
+
+    /// What was planned for it while the model still talked.
+    pub(crate) fn take_plan(&self) -> Option<(Readable, Ready)> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Its end; sooner if `cancel` fires, with what it had.

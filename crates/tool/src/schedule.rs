@@ -102,11 +102,15 @@ impl Pipeline {
         begun: Option<EarlyCall>,
         cancel: &CancellationToken,
     ) -> (First, Vec<Access>) {
-        if let Some(mut begun) = begun
-            && let Some(running) = begun.running(cancel).await
-        {
-            let accesses = running.plan.accesses.clone();
-            return (First::Early(begun, running), accesses);
+        if let Some(mut begun) = begun {
+            if let Some(running) = begun.running(cancel).await {
+                let accesses = running.plan.accesses.clone();
+                return (First::Early(begun, running), accesses);
+            }
+            if let Some((readable, ready)) = begun.take_plan() {
+                let accesses = ready.plan.accesses.clone();
+                return (First::Planned(readable, Ok(ready)), accesses);
+            }
         }
         match self.first_plan(call, cancel).await {
             Ok((readable, ready)) => {

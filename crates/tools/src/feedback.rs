@@ -73,6 +73,11 @@ impl Feedback {
         Self { inner: Some(Arc::new(Inner { servers, formatters, told })) }
     }
 
+    /// Whether nothing follows an edit.
+    pub(crate) fn is_off(&self) -> bool {
+        self.inner.is_none()
+    }
+
     /// The language servers, where they are turned on.
     pub fn servers(&self) -> Option<&Servers> {
         self.inner.as_ref().map(|inner| &inner.servers).filter(|servers| !servers.is_off())

@@ -95,6 +95,9 @@ impl Seen {
         occasion: Occasion,
         context: &RunContext,
     ) -> ToolOutput {
+        if self.feedback.is_off() {
+            return output;
+        }
         let output = self.feedback.complete(output, &edited, occasion, context).await;
         let seen = self.clone();
         let paths: Vec<PathBuf> = edited.into_iter().map(|file| file.path).collect();
