@@ -240,8 +240,7 @@ impl<'a> Turn<'a> {
     /// Whether something keeps the turn going although the model has answered.
     async fn goes_on(&mut self) -> Result<bool, Over> {
         self.take_in().await?;
-        let queued = self.world.record.session().queued();
-        if queued.iter().any(|message| message.kind == QueueKind::Steer) {
+        if self.has_steer() {
             return Ok(true);
         }
         if !self.world.hooks.any(Point::Stop) || self.sent_back >= SENT_BACK {

@@ -373,15 +373,12 @@ fn keep_from(session: &Session, keep: u64) -> Option<usize> {
     if limit <= from {
         return None;
     }
-    let mut at = limit;
     let mut tokens: u64 = items[limit..].iter().map(tokens_of).sum();
-    while at > from && tokens <= keep {
-        tokens += tokens_of(&items[at - 1]);
-        if tokens > keep {
-            break;
-        }
-        at -= 1;
-    }
+    let fits = |item: &&Item| {
+        tokens += tokens_of(item);
+        tokens <= keep
+    };
+    let at = limit - items[from..limit].iter().rev().take_while(fits).count();
     // Everything fits, and still somebody wants room: everything becomes notes.
     Some(if at <= from { limit } else { at })
 }

@@ -14,6 +14,32 @@ use toolwright_tool::{
     Registry, Replies, Source, Unanswered, Update, Workspace,
 };
 
+/// One call to its end, with nobody to record it.
+pub(crate) async fn one_call(
+    pipeline: &Pipeline,
+    tool: &str,
+    arguments: Value,
+    cancel: CancellationToken,
+) -> Outcome {
+    let (sender, mut updates) = mpsc::channel(8);
+    let (name, arguments) = (tool.to_owned(), arguments.to_string());
+    let call = CallRequest { name, arguments, ..CallRequest::default() };
+    let running = pipeline.run_calls(vec![call], cancel, sender);
+    let watching = async {
+        let mut settled = None;
+        while let Some(update) = updates.recv().await {
+            match update {
+                Update::Starting { go, .. } => go.send(()).unwrap(),
+                Update::Settled { outcome, .. } => settled = Some(outcome),
+                Update::Progress { .. } => {}
+                Update::Fatal { message } => panic!("{message}"),
+            }
+        }
+        settled.unwrap()
+    };
+    tokio::join!(running, watching).1
+}
+
 /// Remembers what it was asked, refuses what it is told to, and answers inquiries from a list.
 #[derive(Default)]
 pub(crate) struct Door {
@@ -73,26 +99,7 @@ impl Kit {
         let options = PipelineOptions::new(self.folder.path().join(".outputs"));
         let gate = Arc::clone(&self.door) as _;
         let pipeline = Pipeline::new(self.registry.clone(), workspace, gate, options);
-        let (sender, mut updates) = mpsc::channel(8);
-        let call = CallRequest {
-            name: tool.into(),
-            arguments: arguments.to_string(),
-            ..CallRequest::default()
-        };
-        let running = pipeline.run_calls(vec![call], CancellationToken::new(), sender);
-        let watching = async {
-            let mut settled = None;
-            while let Some(update) = updates.recv().await {
-                match update {
-                    Update::Starting { go, .. } => go.send(()).unwrap(),
-                    Update::Settled { outcome, .. } => settled = Some(outcome),
-                    Update::Progress { .. } => {}
-                    Update::Fatal { message } => panic!("{message}"),
-                }
-            }
-            settled.unwrap()
-        };
-        tokio::join!(running, watching).1
+        one_call(&pipeline, tool, arguments, CancellationToken::new()).await
     }
 
     pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> Outcome {

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_permission::Request;
 use toolwright_session::{Ending, Outcome};
-use toolwright_tool::{
-    CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
-};
+use toolwright_tool::{Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Workspace};
 
+use crate::kit::one_call;
 use crate::{BashOptions, Feedback, register_all};
 
 pub(crate) struct Open;
@@ -93,27 +91,7 @@ impl Place {
         arguments: Value,
         cancel: CancellationToken,
     ) -> Outcome {
-        let (sender, mut updates) = mpsc::channel(8);
-        let call = CallRequest {
-            id: String::new(),
-            name: tool.into(),
-            arguments: arguments.to_string(),
-            cut: false,
-        };
-        let running = pipeline.run_calls(vec![call], cancel, sender);
-        let watching = async {
-            let mut settled = None;
-            while let Some(update) = updates.recv().await {
-                match update {
-                    Update::Starting { go, .. } => go.send(()).unwrap(),
-                    Update::Settled { outcome, .. } => settled = Some(outcome),
-                    Update::Progress { .. } => {}
-                    Update::Fatal { message } => panic!("{message}"),
-                }
-            }
-            settled.unwrap()
-        };
-        tokio::join!(running, watching).1
+        one_call(pipeline, tool, arguments, cancel).await
     }
 
     pub(crate) async fn ok(&self, tool: &str, arguments: Value) -> String {

@@ -6,15 +6,13 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_permission::Request;
 use toolwright_session::{Ending, Outcome};
-use toolwright_tool::{
-    CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Update, Workspace,
-};
+use toolwright_tool::{Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Workspace};
 
 use super::{BashOptions, JOBS_CAP, Jobs};
+use crate::kit::one_call;
 use crate::{Feedback, register_all};
 
 /// Allows everything, after doing something.
@@ -65,23 +63,7 @@ impl Place {
     }
 
     async fn call_until(&self, tool: &str, arguments: Value, cancel: CancellationToken) -> Outcome {
-        let (sender, mut updates) = mpsc::channel(8);
-        let (id, name) = (String::new(), tool.to_owned());
-        let call = CallRequest { id, name, arguments: arguments.to_string(), cut: false };
-        let running = self.pipeline.run_calls(vec![call], cancel, sender);
-        let watching = async {
-            let mut settled = None;
-            while let Some(update) = updates.recv().await {
-                match update {
-                    Update::Starting { go, .. } => go.send(()).unwrap(),
-                    Update::Settled { outcome, .. } => settled = Some(outcome),
-                    Update::Progress { .. } => {}
-                    Update::Fatal { message } => panic!("{message}"),
-                }
-            }
-            settled.unwrap()
-        };
-        tokio::join!(running, watching).1
+        one_call(&self.pipeline, tool, arguments, cancel).await
     }
 
     async fn ok(&self, tool: &str, arguments: Value) -> String {
