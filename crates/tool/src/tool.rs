@@ -171,6 +171,16 @@ pub struct ErasedPlan {
     pub(crate) run: Result<RunOnce, ToolError>,
 }
 
+impl ErasedPlan {
+    /// For tools that are not known when the program is compiled.
+    pub fn new<F>(plan: Plan, run: F) -> Self
+    where
+        F: FnOnce(RunContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self { plan, run: Ok(Box::new(run)) }
+    }
+}
+
 /// A tool whose types are forgotten: what the registry holds.
 pub trait AnyTool: Send + Sync {
     fn name(&self) -> &str;

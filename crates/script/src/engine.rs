@@ -1,0 +1,489 @@
+//! The engine inside a script's thread: what scripts can reach of the host, and where modules come from.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, mpsc};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ring::{digest, hmac, rand};
+use rquickjs::context::EvalOptions;
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::prelude::Opt;
+use rquickjs::{Context, Ctx, Exception, Function, Module, Object, Runtime, TypedArray, Value};
+use serde_json::json;
+
+use crate::realm::{Message, ScriptError, Shared, thrown};
+use crate::resolve::resolve;
+use crate::source::{Form, Origins, Place, prepare};
+
+type Js<T> = rquickjs::Result<T>;
+
+/// Deep enough for people's recursion, far from the thread's own end.
+const STACK_BYTES: usize = 1 << 20;
+
+/// How often a script that waits in a call without a promise looks whether it must stop.
+const SYNC_LOOK: Duration = Duration::from_millis(50);
+
+/// Where our side of the script stands in its world.
+const ENTRY: &str = "__toolwright";
+
+/// The parts of `js/`, each read when it is first used.
+const PARTS: &[(&str, &str)] = &[
+    ("schema", concat!("(() => ", include_str!("js/schema.js"), ")")),
+    ("tools", include_str!("js/tools.js")),
+    ("web", include_str!("js/web.js")),
+    ("node", include_str!("js/node.js")),
+];
+
+/// A file that was read for a script.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    pub(crate) hash: String,
+    origins: Option<Arc<Origins>>,
+}
+
+pub(crate) struct Engine {
+    context: Context,
+    runtime: Runtime,
+    out_of_memory: Arc<AtomicBool>,
+}
+
+impl Engine {
+    pub(crate) fn new(shared: &Arc<Shared>, memory_bytes: usize) -> Result<Self, String> {
+        let failed = |e: rquickjs::Error| e.to_string();
+        let runtime = Runtime::new().map_err(failed)?;
+        runtime.set_memory_limit(memory_bytes);
+        runtime.set_max_stack_size(STACK_BYTES);
+        let watched = Arc::clone(shared);
+        runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
+        let modules = Modules { shared: Arc::clone(shared) };
+        runtime.set_loader(modules.clone(), modules);
+        let context = Context::full(&runtime).map_err(failed)?;
+        let out_of_memory = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&out_of_memory);
+        context
+            .with(|ctx| {
+                let host = host_object(&ctx, shared, flag)?;
+                let begin: Function<'_> =
+                    evaluate(&ctx, include_str!("js/base.js"), "toolwright:base")?;
+                let entry: Object<'_> = begin.call((host,))?;
+                ctx.globals().prop(ENTRY, rquickjs::object::Property::from(entry))
+            })
+            .map_err(failed)?;
+        Ok(Self { context, runtime, out_of_memory })
+    }
+
+    pub(crate) fn call(&self, id: u64, kind: &str, payload: &str) -> Result<(), String> {
+        self.enter("call", (id as f64, kind, payload))
+    }
+
+    pub(crate) fn reply(&self, id: u64, good: bool, payload: &str) -> Result<(), String> {
+        self.enter("reply", (id as f64, good, payload))
+    }
+
+    pub(crate) fn abort(&self, id: u64) -> Result<(), String> {
+        self.enter("abort", (id as f64,))
+    }
+
+    fn enter<A>(&self, name: &str, arguments: A) -> Result<(), String>
+    where
+        A: for<'js> rquickjs::function::IntoArgs<'js>,
+    {
+        self.context.with(|ctx| {
+            let entry: Object<'_> = ctx.globals().get(ENTRY).map_err(|e| e.to_string())?;
+            let function: Function<'_> = entry.get(name).map_err(|e| e.to_string())?;
+            let called: Js<Value<'_>> = function.call(arguments);
+            called.map(drop).map_err(|e| words(&ctx, &e))
+        })
+    }
+
+    /// Lets promises go on until all of them wait for something.
+    pub(crate) fn run_pending(&self) -> Result<(), String> {
+        loop {
+            match self.runtime.execute_pending_job() {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(exception) => {
+                    let context = exception.0;
+                    return Err(context.with(|ctx| words(&ctx, &rquickjs::Error::Exception)));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.out_of_memory.load(Ordering::Relaxed)
+    }
+}
+
+/// What the engine says about a failure.
+fn words(ctx: &Ctx<'_>, error: &rquickjs::Error) -> String {
+    if !error.is_exception() {
+        return error.to_string();
+    }
+    let thrown = ctx.catch();
+    match thrown.as_exception() {
+        Some(exception) => exception.message().unwrap_or_else(|| "it failed".to_owned()),
+        None => "it failed".to_owned(),
+    }
+}
+
+fn evaluate<'js, V: rquickjs::FromJs<'js>>(ctx: &Ctx<'js>, code: &str, name: &str) -> Js<V> {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(name.to_owned());
+    ctx.eval_with_options(code, options)
+}
+
+fn throw(ctx: &Ctx<'_>, message: &str) -> rquickjs::Error {
+    Exception::throw_message(ctx, message)
+}
+
+/// Closures with the engine's lifetime in their arguments and in their answer need to be told so.
+fn with_text<F>(function: F) -> F
+where
+    F: for<'js> Fn(Ctx<'js>, String) -> Js<Value<'js>> + 'static,
+{
+    function
+}
+
+fn host_object<'js>(
+    ctx: &Ctx<'js>,
+    shared: &Arc<Shared>,
+    out_of_memory: Arc<AtomicBool>,
+) -> Js<Object<'js>> {
+    let host = Object::new(ctx.clone())?;
+    let own = || Arc::clone(shared);
+    let me = own();
+    host.set(
+        "send",
+        Function::new(ctx.clone(), move |id: f64, op: String, payload: String| {
+            ask(&me, id as u64, op, &payload);
+        })?,
+    )?;
+    let me = own();
+    host.set(
+        "sendSync",
+        Function::new(ctx.clone(), move |op: String, payload: String| {
+            ask_and_wait(&me, op, &payload)
+        })?,
+    )?;
+    let me = own();
+    host.set(
+        "done",
+        Function::new(ctx.clone(), move |id: f64, good: bool, payload: String| {
+            let result = if good {
+                serde_json::from_str(&payload)
+                    .map_err(|e| ScriptError::Thrown { message: e.to_string(), code: None })
+            } else {
+                let error = thrown(&me, &payload);
+                if error == ScriptError::Memory {
+                    out_of_memory.store(true, Ordering::Relaxed);
+                    me.close();
+                }
+                Err(error)
+            };
+            me.done(id as u64, result);
+        })?,
+    )?;
+    let me = own();
+    host.set(
+        "say",
+        Function::new(ctx.clone(), move |level: String, text: String| {
+            me.log(&level, &text);
+        })?,
+    )?;
+    let me = own();
+    host.set(
+        "note",
+        Function::new(ctx.clone(), move |note: String| {
+            me.note(serde_json::from_str(&note).unwrap_or_default());
+        })?,
+    )?;
+    let me = own();
+    host.set("notice", Function::new(ctx.clone(), move |text: String| me.host.notice(text))?)?;
+    host.set(
+        "resolve",
+        Function::new(ctx.clone(), |ctx: Ctx<'_>, from: String, name: String| {
+            resolve(&from, &name).map_err(|problem| throw(&ctx, &problem))
+        })?,
+    )?;
+    let me = own();
+    host.set(
+        "source",
+        Function::new(ctx.clone(), move |ctx: Ctx<'_>, path: String| {
+            me.read(&path).map_err(|problem| throw(&ctx, &problem))
+        })?,
+    )?;
+    let me = own();
+    let compile = with_text(move |ctx, path| {
+        let source = me.load(&path).map_err(|problem| throw(&ctx, &problem))?;
+        if source.form == Form::Module {
+            return Err(throw(
+                &ctx,
+                &format!("{path} is an ES module: use import instead of require"),
+            ));
+        }
+        let head = "(function (exports, require, module, __filename, __dirname) {";
+        evaluate(&ctx, &format!("{head}{}\n}})", source.code), &path)
+    });
+    host.set("compile", Function::new(ctx.clone(), compile)?)?;
+    let part = with_text(|ctx, name| match PARTS.iter().find(|(known, _)| *known == name) {
+        Some((name, code)) => evaluate(&ctx, code, &format!("toolwright:{name}")),
+        None => Err(throw(&ctx, "no such part")),
+    });
+    host.set("part", Function::new(ctx.clone(), part)?)?;
+    let import = with_text(|ctx, path| Ok(Module::import(&ctx, path)?.into_value()));
+    host.set("importFile", Function::new(ctx.clone(), import)?)?;
+    let script = with_text(|ctx, code| {
+        let text = format!("(async function (tools, console) {{\n{code}\n}})");
+        let source =
+            prepare(Path::new("script.ts"), &text).map_err(|problem| throw(&ctx, &problem))?;
+        evaluate(&ctx, &source.code, "script")
+    });
+    host.set("script", Function::new(ctx.clone(), script)?)?;
+    let me = own();
+    host.set("facts", Function::new(ctx.clone(), move || me.host.facts().to_string())?)?;
+    bytes_and_hashes(ctx, &host)?;
+    Ok(host)
+}
+
+fn bytes_and_hashes<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Js<()> {
+    host.set(
+        "url",
+        Function::new(ctx.clone(), |href: String, base: Opt<Option<String>>| {
+            parts_of_url(&href, base.0.flatten().as_deref())
+        })?,
+    )?;
+    let utf8 = with_text(|ctx, text| Ok(TypedArray::new(ctx, text.into_bytes())?.into_value()));
+    host.set("utf8", Function::new(ctx.clone(), utf8)?)?;
+    let decode = with_text(|ctx, text| {
+        let bytes =
+            STANDARD.decode(&text).or_else(|_| STANDARD_NO_PAD.decode(text.trim_end_matches('=')));
+        let bytes = bytes.map_err(|_| throw(&ctx, "the text is no base64"))?;
+        Ok(TypedArray::new(ctx, bytes)?.into_value())
+    });
+    host.set("decodeBase64", Function::new(ctx.clone(), decode)?)?;
+    host.set(
+        "encodeBase64",
+        Function::new(ctx.clone(), |bytes: TypedArray<'_, u8>| STANDARD.encode(copied(&bytes)))?,
+    )?;
+    host.set(
+        "text",
+        Function::new(ctx.clone(), |bytes: TypedArray<'_, u8>| {
+            String::from_utf8_lossy(&copied(&bytes)).into_owned()
+        })?,
+    )?;
+    fn random<'js>(ctx: Ctx<'js>, count: f64) -> Js<TypedArray<'js, u8>> {
+        const CAP: f64 = 65536.0;
+        let mut bytes = vec![0; count.clamp(0.0, CAP) as usize];
+        let filled = rand::SecureRandom::fill(&rand::SystemRandom::new(), &mut bytes);
+        filled.map_err(|_| throw(&ctx, "there is no randomness to be had"))?;
+        TypedArray::new(ctx, bytes)
+    }
+    host.set("random", Function::new(ctx.clone(), random)?)?;
+    fn hash<'js>(
+        ctx: Ctx<'js>,
+        name: String,
+        data: TypedArray<'js, u8>,
+        key: Opt<Option<TypedArray<'js, u8>>>,
+    ) -> Js<TypedArray<'js, u8>> {
+        let (plain, keyed) = match name.as_str() {
+            "sha1" => (&digest::SHA1_FOR_LEGACY_USE_ONLY, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+            "sha256" => (&digest::SHA256, hmac::HMAC_SHA256),
+            "sha384" => (&digest::SHA384, hmac::HMAC_SHA384),
+            "sha512" => (&digest::SHA512, hmac::HMAC_SHA512),
+            _ => {
+                let known = "sha1, sha256, sha384, sha512";
+                return Err(throw(
+                    &ctx,
+                    &format!("the hash {name} is not available; known: {known}"),
+                ));
+            }
+        };
+        let data = &copied(&data);
+        let made = match key.0.flatten() {
+            None => digest::digest(plain, data).as_ref().to_vec(),
+            Some(key) => {
+                let key = hmac::Key::new(keyed, &copied(&key));
+                hmac::sign(&key, data).as_ref().to_vec()
+            }
+        };
+        TypedArray::new(ctx, made)
+    }
+    host.set("hash", Function::new(ctx.clone(), hash)?)?;
+    Ok(())
+}
+
+#[allow(unsafe_code)]
+fn copied(bytes: &TypedArray<'_, u8>) -> Vec<u8> {
+    // SAFETY: no script runs between here and the end of the copy, so nobody changes or detaches it.
+    unsafe { bytes.as_bytes() }.unwrap_or_default().to_vec()
+}
+
+fn parts_of_url(href: &str, base: Option<&str>) -> Option<String> {
+    let base = match base {
+        None => None,
+        Some(base) => Some(reqwest::Url::parse(base).ok()?),
+    };
+    let url = reqwest::Url::options().base_url(base.as_ref()).parse(href).ok()?;
+    let port = url.port().map(|p| p.to_string()).unwrap_or_default();
+    let hostname = url.host_str().unwrap_or_default().to_owned();
+    let host = if port.is_empty() { hostname.clone() } else { format!("{hostname}:{port}") };
+    let marked = |mark: char, text: Option<&str>| match text {
+        Some(text) if !text.is_empty() => format!("{mark}{text}"),
+        _ => String::new(),
+    };
+    let parts = json!({
+        "href": url.as_str(), "protocol": format!("{}:", url.scheme()), "username": url.username(),
+        "password": url.password().unwrap_or_default(), "host": host, "hostname": hostname,
+        "port": port, "pathname": url.path(), "search": marked('?', url.query()),
+        "hash": marked('#', url.fragment()), "origin": url.origin().ascii_serialization(),
+    });
+    Some(parts.to_string())
+}
+
+/// Gives the request to the host; the answer comes with the messages.
+fn ask(shared: &Arc<Shared>, id: u64, op: String, payload: &str) {
+    let payload = serde_json::from_str(payload).unwrap_or_default();
+    let (host, guard) = (Arc::clone(&shared.host), shared.guard());
+    let (inbox, end) = (shared.inbox.clone(), shared.end.clone());
+    shared.runtime.spawn(async move {
+        let result = tokio::select! {
+            result = host.perform(&op, payload, guard) => result,
+            () = end.cancelled() => return,
+        };
+        let (good, payload) = match result {
+            Ok(value) => (true, value.to_string()),
+            Err(error) => (false, error.to_json().to_string()),
+        };
+        inbox.send(Message::Reply { id, good, payload }).ok();
+    });
+}
+
+fn ask_and_wait(shared: &Arc<Shared>, op: String, payload: &str) -> String {
+    let payload = serde_json::from_str(payload).unwrap_or_default();
+    let (host, guard, end) = (Arc::clone(&shared.host), shared.guard(), shared.end.clone());
+    let (sender, answer) = mpsc::sync_channel(1);
+    shared.runtime.spawn(async move {
+        let result = tokio::select! {
+            result = host.perform(&op, payload, guard) => result,
+            () = end.cancelled() => return,
+        };
+        sender.send(result).ok();
+    });
+    loop {
+        match answer.recv_timeout(SYNC_LOOK) {
+            Ok(Ok(value)) => return json!({ "value": value }).to_string(),
+            Ok(Err(error)) => return json!({ "error": error.to_json() }).to_string(),
+            Err(mpsc::RecvTimeoutError::Timeout) if !shared.must_stop() => {}
+            Err(_) => {
+                return json!({ "error": { "message": "the script was stopped" } }).to_string();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn read(&self, path: &str) -> Result<String, String> {
+        let bytes = std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"))?;
+        let hash = blake3::hash(&bytes).to_hex().to_string();
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.entry(path.into()).or_insert(Loaded { hash, origins: None });
+        String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8"))
+    }
+
+    fn load(&self, path: &str) -> Result<crate::source::Source, String> {
+        let text = self.read(path)?;
+        let mut source = prepare(Path::new(path), &text)?;
+        if let Some(origins) = source.origin.take() {
+            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(file) = loaded.get_mut(Path::new(path)) {
+                file.origins = Some(Arc::new(origins));
+            }
+        }
+        Ok(source)
+    }
+}
+
+/// The first place of a stack that is in a file of the user's, as it stands in that file.
+pub(crate) fn place_in(shared: &Shared, stack: &str) -> Option<String> {
+    let loaded = shared.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+    stack.lines().find_map(|line| {
+        let place = line.trim().trim_start_matches("at ").trim_end_matches(')');
+        let place = place.rsplit_once('(').map_or(place, |(_, place)| place);
+        let mut parts = place.rsplitn(3, ':');
+        let column: u32 = parts.next()?.parse().ok()?;
+        let line: u32 = parts.next()?.parse().ok()?;
+        let path = parts.next()?;
+        let file = loaded.get(Path::new(path))?;
+        let at = Place { line, column };
+        let at = file.origins.as_ref().and_then(|origins| origins.of(at)).unwrap_or(at);
+        Some(format!("{path}:{}:{}", at.line, at.column))
+    })
+}
+
+/// Finds modules and makes them ready.
+#[derive(Clone)]
+struct Modules {
+    shared: Arc<Shared>,
+}
+
+impl Resolver for Modules {
+    fn resolve<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> Js<String> {
+        resolve(base, name).map_err(|problem| throw(ctx, &problem))
+    }
+}
+
+impl Loader for Modules {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> Js<Module<'js, Declared>> {
+        if name.starts_with("tw:") || name.starts_with("node:") {
+            return around(ctx, name, "builtin", false);
+        }
+        if name.ends_with(".json") {
+            let text = self.shared.read(name).map_err(|problem| throw(ctx, &problem))?;
+            let value: serde_json::Value = serde_json::from_str(&text)
+                .map_err(|e| throw(ctx, &format!("{name} is no JSON: {e}")))?;
+            return Module::declare(ctx.clone(), name, format!("export default {value};"));
+        }
+        let source = self.shared.load(name).map_err(|problem| throw(ctx, &problem))?;
+        match source.form {
+            Form::Module => Module::declare(ctx.clone(), name, source.code),
+            Form::Script => around(ctx, name, "load", true),
+        }
+    }
+}
+
+/// A module in the newer form around something that is none: what it has is what it exports.
+fn around<'js>(ctx: &Ctx<'js>, name: &str, by: &str, older: bool) -> Js<Module<'js, Declared>> {
+    let entry: Object<'js> = ctx.globals().get(ENTRY)?;
+    let value: Value<'js> = entry.get::<_, Function<'js>>(by)?.call((name,))?;
+    let names: Vec<String> = entry.get::<_, Function<'js>>("names")?.call((value,))?;
+    let quoted = json!(name);
+    let mut code = format!("const m = globalThis.{ENTRY}.{by}({quoted});\n");
+    code.push_str("const d = m && m.__esModule && 'default' in m ? m.default : m;\nexport { d as default };\n");
+    for (at, name) in names.iter().filter(|name| *name != "__esModule").enumerate() {
+        code.push_str(&format!(
+            "const v{at} = m[{}];\nexport {{ v{at} as {name} }};\n",
+            json!(name)
+        ));
+    }
+    if older {
+        code.push_str("const o = true;\nexport { o as __older };\n");
+    }
+    Module::declare(ctx.clone(), name, code)
+}

@@ -1,0 +1,244 @@
+//! Files, in the words of Node's `fs`.
+
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use toolwright_tool::Extent;
+
+use super::{Done, Guard, Host, HostError};
+
+/// A script's memory would not hold more.
+const FILE_CAP_BYTES: u64 = 32 << 20;
+
+/// Entries of one listing.
+const LISTING_CAP: usize = 100_000;
+
+impl Host {
+    pub(super) async fn file(&self, op: &str, payload: &Value, guard: Option<&dyn Guard>) -> Done {
+        let named = payload["path"].as_str().unwrap_or_default();
+        let path = self.workspace().resolve(named);
+        match op {
+            "readFile" => self.may_read(&path, Extent::Single, guard).await?,
+            "readdir" if payload["recursive"] == true => {
+                self.may_read(&path, Extent::Tree, guard).await?;
+            }
+            "readdir" | "stat" | "realpath" | "readlink" => {
+                self.may_read(&path, Extent::Single, guard).await?;
+            }
+            "rename" => {
+                let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
+                self.may_write(&[&path, &to], "rename", guard).await?;
+            }
+            "copy" => {
+                self.may_read(&path, Extent::Tree, guard).await?;
+                let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
+                self.may_write(&[&to], "copy to", guard).await?;
+            }
+            "remove" => self.may_write(&[&path], "remove", guard).await?,
+            "symlink" => {
+                // Judged by where it leads as well: what is written through it is written there.
+                let folder = path.parent().unwrap_or(&path).to_owned();
+                let target = payload["target"].as_str().unwrap_or_default();
+                let leads = self.workspace().resolve_in(&folder, target);
+                self.may_write(&[&path, &leads], "link", guard).await?;
+            }
+            _ => self.may_write(&[&path], "write", guard).await?,
+        }
+        let workspace = std::sync::Arc::clone(self.workspace());
+        let (op, payload, named) = (op.to_owned(), payload.clone(), PathBuf::from(named));
+        let work = move || {
+            let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
+            perform(&op, &path, &named, &to, &payload).map_err(|e| said(&e, &op, &path))
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(e) => Err(HostError::from(e.to_string())),
+        }
+    }
+}
+
+fn perform(op: &str, path: &Path, named: &Path, to: &Path, payload: &Value) -> io::Result<Value> {
+    match op {
+        "readFile" => {
+            let size = fs::metadata(path)?.len();
+            if size > FILE_CAP_BYTES {
+                let message = format!("the file is too large for a script ({size} bytes)");
+                return Err(io::Error::new(ErrorKind::FileTooLarge, message));
+            }
+            Ok(json!(STANDARD.encode(fs::read(path)?)))
+        }
+        "writeFile" => {
+            let data = payload["data"].as_str().unwrap_or_default();
+            let data = STANDARD.decode(data).map_err(io::Error::other)?;
+            if payload["append"] == true {
+                fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(&data)?;
+            } else {
+                fs::write(path, data)?;
+            }
+            set_mode(path, &payload["mode"])?;
+            Ok(Value::Null)
+        }
+        "readdir" => {
+            let mut found = Vec::new();
+            list(path, "", payload["recursive"] == true, &mut found)?;
+            Ok(json!(found))
+        }
+        "stat" => {
+            // The link itself is what was named, not what that leads to.
+            let facts = if payload["link"] == true {
+                fs::symlink_metadata(named)
+            } else {
+                fs::metadata(path)
+            };
+            match facts {
+                Ok(facts) => Ok(stat(&facts)),
+                Err(e) if payload["quiet"] == true && e.kind() == ErrorKind::NotFound => {
+                    Ok(Value::Null)
+                }
+                Err(e) => Err(e),
+            }
+        }
+        "mkdir" if payload["recursive"] == true => {
+            fs::create_dir_all(path)?;
+            Ok(Value::Null)
+        }
+        "mkdir" => fs::create_dir(path).map(|()| Value::Null),
+        "remove" => {
+            let facts = match fs::symlink_metadata(named) {
+                Err(e) if e.kind() == ErrorKind::NotFound && payload["force"] == true => {
+                    return Ok(Value::Null);
+                }
+                other => other?,
+            };
+            if !facts.is_dir() {
+                fs::remove_file(named)?;
+            } else if payload["recursive"] == true {
+                fs::remove_dir_all(path)?;
+            } else {
+                fs::remove_dir(path)?;
+            }
+            Ok(Value::Null)
+        }
+        "rename" => fs::rename(path, to).map(|()| Value::Null),
+        "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),
+        "realpath" => Ok(json!(fs::canonicalize(path)?)),
+        "readlink" => Ok(json!(fs::read_link(named)?)),
+        "symlink" => {
+            let target = payload["target"].as_str().unwrap_or_default();
+            std::os::unix::fs::symlink(target, named).map(|()| Value::Null)
+        }
+        "chmod" => set_mode(path, &payload["mode"]).map(|()| Value::Null),
+        "mkdtemp" => {
+            for attempt in 0..100u32 {
+                let tag = format!(
+                    "{:06x}",
+                    std::process::id().wrapping_mul(2_654_435_761).wrapping_add(attempt)
+                        & 0xff_ffff
+                );
+                let mut name = path.as_os_str().to_owned();
+                name.push(tag);
+                match fs::create_dir(&name) {
+                    Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                    Err(e) => return Err(e),
+                    Ok(()) => return Ok(json!(PathBuf::from(name))),
+                }
+            }
+            Err(ErrorKind::AlreadyExists.into())
+        }
+        _ => Err(io::Error::new(ErrorKind::Unsupported, format!("fs has no {op} here"))),
+    }
+}
+
+fn set_mode(path: &Path, mode: &Value) -> io::Result<()> {
+    let mode = match mode {
+        Value::Number(mode) => mode.as_u64().and_then(|m| u32::try_from(m).ok()),
+        Value::String(octal) => u32::from_str_radix(octal.trim_start_matches("0o"), 8).ok(),
+        _ => None,
+    };
+    match mode {
+        Some(mode) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
+        None => Ok(()),
+    }
+}
+
+fn copy(from: &Path, to: &Path, recursive: bool) -> io::Result<()> {
+    if !fs::metadata(from)?.is_dir() {
+        return fs::copy(from, to).map(drop);
+    }
+    if !recursive {
+        return Err(io::Error::new(
+            ErrorKind::IsADirectory,
+            "a folder is copied with recursive: true",
+        ));
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        // A folder that is copied into itself would never end.
+        if entry.path() != to {
+            copy(&entry.path(), &to.join(entry.file_name()), true)?;
+        }
+    }
+    Ok(())
+}
+
+fn kind(facts: &Metadata) -> &'static str {
+    let kind = facts.file_type();
+    if kind.is_dir() {
+        "folder"
+    } else if kind.is_symlink() {
+        "link"
+    } else if kind.is_file() {
+        "file"
+    } else {
+        "other"
+    }
+}
+
+fn stat(facts: &Metadata) -> Value {
+    let ms = |seconds: i64, nanos: i64| seconds as f64 * 1000.0 + nanos as f64 / 1e6;
+    json!({
+        "kind": kind(facts), "size": facts.len(), "mode": facts.mode(), "uid": facts.uid(),
+        "gid": facts.gid(), "ino": facts.ino(), "dev": facts.dev(), "nlink": facts.nlink(),
+        "mtimeMs": ms(facts.mtime(), facts.mtime_nsec()),
+        "atimeMs": ms(facts.atime(), facts.atime_nsec()),
+        "ctimeMs": ms(facts.ctime(), facts.ctime_nsec()),
+    })
+}
+
+fn list(folder: &Path, before: &str, recursive: bool, found: &mut Vec<Value>) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        if found.len() >= LISTING_CAP {
+            return Ok(());
+        }
+        let facts = entry.path().symlink_metadata()?;
+        let name = format!("{before}{}", entry.file_name().to_string_lossy());
+        found.push(json!({ "name": name, "kind": kind(&facts) }));
+        if recursive && facts.is_dir() {
+            list(&entry.path(), &format!("{name}/"), true, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// As Node says it: a code, words, and the path.
+fn said(error: &io::Error, op: &str, path: &Path) -> HostError {
+    let (code, words) = match error.kind() {
+        ErrorKind::NotFound => ("ENOENT", "no such file or directory".to_owned()),
+        ErrorKind::PermissionDenied => ("EACCES", "permission denied".to_owned()),
+        ErrorKind::AlreadyExists => ("EEXIST", "file already exists".to_owned()),
+        ErrorKind::NotADirectory => ("ENOTDIR", "not a directory".to_owned()),
+        ErrorKind::IsADirectory => ("EISDIR", "illegal operation on a directory".to_owned()),
+        ErrorKind::DirectoryNotEmpty => ("ENOTEMPTY", "directory not empty".to_owned()),
+        ErrorKind::StorageFull => ("ENOSPC", "no space left on device".to_owned()),
+        _ => ("EIO", error.to_string()),
+    };
+    HostError { message: format!("{code}: {words}, {op} '{}'", path.display()), code: Some(code) }
+}

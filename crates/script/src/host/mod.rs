@@ -1,0 +1,224 @@
+//! What a script asks of the world outside its engine. Files, processes and the network are asked for
+//! in the same way and by the same rules as a tool's own.
+
+mod files;
+mod net;
+mod process;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use toolwright_tool::{Access, Extent, Plan, Workspace};
+
+/// Notices that wait to be shown.
+const NOTICES_CAP: usize = 64;
+
+/// Whoever decides what a script may do, and hears how it gets on.
+pub trait Guard: Send + Sync {
+    /// Must be allowed before it happens; the words of a refusal reach the script.
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>>;
+    fn progress(&self, _text: &str) {}
+    /// Another tool, for scripts that may call them.
+    fn call_tool<'a>(
+        &'a self,
+        name: &'a str,
+        _input: Value,
+    ) -> BoxFuture<'a, Result<Value, String>> {
+        let refusal = format!("{name} cannot be called from here");
+        Box::pin(std::future::ready(Err(refusal)))
+    }
+}
+
+/// Where scripts work.
+pub struct HostOptions {
+    pub workspace: Arc<Workspace>,
+    /// What they see as the environment.
+    pub environment: BTreeMap<String, String>,
+    /// Variables of ours that their children must not see.
+    pub withheld: Vec<String>,
+    /// Folders of scripts: they may read what lies with them.
+    pub own_folders: Vec<PathBuf>,
+}
+
+pub struct Host {
+    options: HostOptions,
+    client: OnceLock<Result<reqwest::Client, String>>,
+    notices: Mutex<Vec<String>>,
+}
+
+/// What went wrong, as scripts know it.
+#[derive(Debug)]
+pub(crate) struct HostError {
+    message: String,
+    code: Option<&'static str>,
+}
+
+impl HostError {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({ "message": self.message, "code": self.code })
+    }
+}
+
+impl From<String> for HostError {
+    fn from(message: String) -> Self {
+        Self { message, code: None }
+    }
+}
+
+type Done = Result<Value, HostError>;
+
+impl Host {
+    pub fn new(options: HostOptions) -> Arc<Self> {
+        Arc::new(Self { options, client: OnceLock::new(), notices: Mutex::default() })
+    }
+
+    /// What scripts want a person to know, since the last time.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn notice(&self, text: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.len() < NOTICES_CAP {
+            notices.push(text);
+        }
+    }
+
+    /// Said while no call is under way.
+    pub(crate) fn log(&self, level: &str, text: &str) {
+        if matches!(level, "warn" | "error") {
+            self.notice(text.to_owned());
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> &Arc<Workspace> {
+        &self.options.workspace
+    }
+
+    pub(crate) fn facts(&self) -> Value {
+        let variable = |name: &str| self.options.environment.get(name).cloned();
+        let platform = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "x64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let temporary = std::env::temp_dir();
+        json!({
+            "env": self.options.environment,
+            "directory": self.options.workspace.directory(),
+            "platform": platform,
+            "arch": arch,
+            "pid": std::process::id(),
+            "program": std::env::current_exe().ok(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "home": variable("HOME").unwrap_or_default(),
+            "user": variable("USER").unwrap_or_default(),
+            "host": variable("HOSTNAME").unwrap_or_default(),
+            "temporary": temporary,
+            "cores": std::thread::available_parallelism().map_or(1, usize::from),
+            "uid": -1,
+        })
+    }
+
+    pub(crate) async fn perform(
+        &self,
+        op: &str,
+        payload: Value,
+        guard: Option<Arc<dyn Guard>>,
+    ) -> Done {
+        if let Some(op) = op.strip_prefix("fs.") {
+            return self.file(op, &payload, guard.as_deref()).await;
+        }
+        match op {
+            "sleep" => {
+                let ms = payload["ms"].as_f64().unwrap_or_default();
+                tokio::time::sleep(Duration::from_secs_f64(ms / 1000.0)).await;
+                Ok(Value::Null)
+            }
+            "ask" => self.asked(&payload, guard.as_deref()).await,
+            "run" => self.run(&payload, guard.as_deref()).await,
+            "fetch" => self.fetch(&payload, guard.as_deref()).await,
+            "which" => {
+                let name = payload["name"].as_str().unwrap_or_default();
+                Ok(json!(self.program(name)))
+            }
+            "tool" => {
+                let guard = guard.ok_or_else(nobody)?;
+                let name = payload["name"].as_str().unwrap_or_default();
+                Ok(guard.call_tool(name, payload["input"].clone()).await?)
+            }
+            _ => Err(HostError::from(format!("the host does not know {op}"))),
+        }
+    }
+
+    /// A question in a script's own words.
+    async fn asked(&self, payload: &Value, guard: Option<&dyn Guard>) -> Done {
+        let permission = payload["permission"].as_str().unwrap_or("custom").to_owned();
+        let patterns = payload["patterns"].as_array().cloned().unwrap_or_default();
+        let patterns: Vec<&str> = patterns.iter().filter_map(Value::as_str).collect();
+        let patterns = if patterns.is_empty() { vec!["*"] } else { patterns };
+        let summary = format!("{permission}: {}", patterns.join(", "));
+        let access = |pattern: &str| Access::Custom {
+            permission: permission.clone(),
+            pattern: pattern.to_owned(),
+            read_only: false,
+        };
+        let accesses = patterns.into_iter().map(access).collect();
+        ask(guard, Plan::new(summary, accesses)).await?;
+        Ok(Value::Null)
+    }
+
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        let path = self.options.environment.get("PATH")?;
+        toolwright_proc::find_program(name, path.as_ref(), &|_| false)
+    }
+
+    /// Whether a file lies with the scripts themselves.
+    fn is_own(&self, path: &Path) -> bool {
+        self.options.own_folders.iter().any(|folder| path.starts_with(folder))
+    }
+
+    async fn may_read(
+        &self,
+        path: &Path,
+        extent: Extent,
+        guard: Option<&dyn Guard>,
+    ) -> Result<(), HostError> {
+        if self.is_own(path) {
+            return Ok(());
+        }
+        let summary = format!("read {}", self.workspace().relative(path));
+        let access = Access::Read { path: path.to_owned(), extent };
+        ask(guard, Plan::new(summary, vec![access])).await
+    }
+
+    async fn may_write(
+        &self,
+        paths: &[&Path],
+        what: &str,
+        guard: Option<&dyn Guard>,
+    ) -> Result<(), HostError> {
+        let named: Vec<String> = paths.iter().map(|p| self.workspace().relative(p)).collect();
+        let access = |path: &&Path| Access::Write {
+            path: (*path).to_owned(),
+            diff: format!("{what} {}", self.workspace().relative(path)),
+        };
+        let accesses = paths.iter().map(access).collect();
+        ask(guard, Plan::new(format!("{what} {}", named.join(", ")), accesses)).await
+    }
+}
+
+fn nobody() -> HostError {
+    let message = "nothing outside the script can be reached while nobody calls it".to_owned();
+    HostError { message, code: Some("EACCES") }
+}
+
+async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<(), HostError> {
+    let guard = guard.ok_or_else(nobody)?;
+    guard.ask(plan).await.map_err(|message| HostError { message, code: Some("EACCES") })
+}

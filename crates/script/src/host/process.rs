@@ -1,0 +1,81 @@
+//! Commands, through the one door for processes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use toolwright_proc::{Ended, Spec};
+use toolwright_tool::{Access, Plan};
+
+use super::{Done, Guard, Host, HostError, ask};
+
+/// Of each stream; more is read and dropped.
+const OUTPUT_CAP_BYTES: usize = 8 << 20;
+
+/// When a script does not say.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(600);
+
+impl Host {
+    pub(super) async fn run(&self, payload: &Value, guard: Option<&dyn Guard>) -> Done {
+        let command = payload["command"].as_str().unwrap_or_default().trim().to_owned();
+        let directory = match payload["cwd"].as_str() {
+            Some(folder) => self.workspace().resolve(folder),
+            None => self.workspace().directory().to_owned(),
+        };
+        let access = Access::Execute { command: command.clone(), directory: directory.clone() };
+        ask(guard, Plan::new(command.clone(), vec![access])).await?;
+        let shell = self.program("bash").or_else(|| self.program("sh"));
+        let shell =
+            shell.ok_or_else(|| HostError::from("there is no shell on this machine".to_owned()))?;
+        let mut spec = Spec::new(shell, directory).arg("-c").arg(command).separate_errors();
+        spec.withheld.clone_from(&self.options.withheld);
+        if let Ok(own) = serde_json::from_value::<BTreeMap<String, Value>>(payload["env"].clone()) {
+            for (name, value) in own {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                if self.options.environment.get(&name) != Some(&value) {
+                    spec = spec.env(&name, &value);
+                }
+            }
+        }
+        if let Some(input) = payload["input"].as_str() {
+            spec = spec.stdin(STANDARD.decode(input).unwrap_or_default());
+        }
+        let limit = payload["timeout"].as_f64().filter(|ms| *ms > 0.0);
+        let limit = limit.map_or(USUAL_TIMEOUT, |ms| Duration::from_secs_f64(ms / 1000.0));
+        let mut child = spec.spawn().map_err(|e| HostError::from(e.to_string()))?;
+        let (output, errors) = (child.output(), child.errors());
+        let work = async {
+            let (stdout, stderr) = tokio::join!(collect(output), collect(errors));
+            (child.wait().await, stdout, stderr)
+        };
+        let timed = tokio::time::timeout(limit, work).await;
+        let Ok((ended, stdout, stderr)) = timed else {
+            child.end().await;
+            let message =
+                format!("the command took longer than {} s and was ended", limit.as_secs_f64());
+            return Err(HostError { message, code: Some("ETIMEDOUT") });
+        };
+        let (code, signal) = match ended {
+            Ended::Exit(code) => (code, None),
+            Ended::Signal(signal) => (128 + signal, Some(signal)),
+        };
+        Ok(json!({
+            "stdout": STANDARD.encode(stdout), "stderr": STANDARD.encode(stderr),
+            "code": code, "signal": signal,
+        }))
+    }
+}
+
+async fn collect(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let Some(mut stream) = stream else { return kept };
+    let mut chunk = [0; 8192];
+    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
+        let room = OUTPUT_CAP_BYTES.saturating_sub(kept.len()).min(count);
+        kept.extend_from_slice(&chunk[..room]);
+    }
+    kept
+}

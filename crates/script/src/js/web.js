@@ -1,0 +1,450 @@
+// The web's interfaces, as far as tools use them.
+(({ H, host, until, DOMException }) => {
+  const bytesOf = (value) => {
+    if (typeof value === "string") return H.utf8(value);
+    if (value instanceof ArrayBuffer) return new Uint8Array(value);
+    if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    return H.utf8(String(value));
+  };
+
+  class TextEncoder {
+    encoding = "utf-8";
+    encode(text = "") {
+      return H.utf8(String(text));
+    }
+  }
+  class TextDecoder {
+    constructor(encoding = "utf-8") {
+      if (!/^utf-?8$/i.test(encoding)) throw new RangeError(`The encoding ${encoding} is not supported`);
+      this.encoding = "utf-8";
+    }
+    decode(bytes) {
+      return bytes === undefined ? "" : H.text(bytesOf(bytes).slice());
+    }
+  }
+  const latin = (bytes) => {
+    let said = "";
+    for (const byte of bytes) said += String.fromCharCode(byte);
+    return said;
+  };
+  const atob = (text) => latin(H.decodeBase64(String(text).replace(/\s+/g, "")));
+  const btoa = (text) => {
+    const bytes = Uint8Array.from(String(text), (c) => {
+      if (c.charCodeAt(0) > 255) throw new DOMException("The string has characters outside of Latin-1", "InvalidCharacterError");
+      return c.charCodeAt(0);
+    });
+    return H.encodeBase64(bytes);
+  };
+
+  class URLSearchParams {
+    #pairs = [];
+    #changed;
+    constructor(init = "", changed) {
+      this.#changed = changed;
+      if (typeof init === "string") {
+        for (const piece of init.replace(/^\?/, "").split("&")) {
+          if (!piece) continue;
+          const cut = piece.indexOf("=");
+          const decode = (s) => {
+            try {
+              return decodeURIComponent(s.replace(/\+/g, " "));
+            } catch {
+              return s;
+            }
+          };
+          this.#pairs.push(cut < 0 ? [decode(piece), ""] : [decode(piece.slice(0, cut)), decode(piece.slice(cut + 1))]);
+        }
+      } else {
+        const entries = typeof init[Symbol.iterator] === "function" ? init : Object.entries(init);
+        for (const [key, value] of entries) this.#pairs.push([String(key), String(value)]);
+      }
+    }
+    append(key, value) {
+      this.#pairs.push([String(key), String(value)]);
+      this.#changed?.();
+    }
+    set(key, value) {
+      const first = this.#pairs.findIndex(([k]) => k === key);
+      this.#pairs = this.#pairs.filter(([k], index) => k !== key || index === first);
+      if (first < 0) this.#pairs.push([String(key), String(value)]);
+      else this.#pairs[this.#pairs.findIndex(([k]) => k === key)][1] = String(value);
+      this.#changed?.();
+    }
+    delete(key) {
+      this.#pairs = this.#pairs.filter(([k]) => k !== key);
+      this.#changed?.();
+    }
+    get(key) {
+      return this.#pairs.find(([k]) => k === key)?.[1] ?? null;
+    }
+    getAll(key) {
+      return this.#pairs.filter(([k]) => k === key).map(([, v]) => v);
+    }
+    has(key) {
+      return this.#pairs.some(([k]) => k === key);
+    }
+    sort() {
+      this.#pairs.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+      this.#changed?.();
+    }
+    get size() {
+      return this.#pairs.length;
+    }
+    forEach(callback) {
+      for (const [key, value] of this.#pairs) callback(value, key, this);
+    }
+    keys() {
+      return this.#pairs.map(([k]) => k)[Symbol.iterator]();
+    }
+    values() {
+      return this.#pairs.map(([, v]) => v)[Symbol.iterator]();
+    }
+    entries() {
+      return this.#pairs.map((pair) => [...pair])[Symbol.iterator]();
+    }
+    [Symbol.iterator]() {
+      return this.entries();
+    }
+    toString() {
+      const encode = (s) => encodeURIComponent(s).replace(/%20/g, "+").replace(/[!'()~]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+      return this.#pairs.map(([k, v]) => `${encode(k)}=${encode(v)}`).join("&");
+    }
+  }
+  class URL {
+    #parts;
+    #params;
+    constructor(href, base) {
+      const parts = H.url(String(href), base === undefined ? undefined : String(base));
+      if (!parts) throw Object.assign(new TypeError(`Invalid URL: ${href}`), { code: "ERR_INVALID_URL" });
+      this.#parts = JSON.parse(parts);
+    }
+    static canParse(href, base) {
+      return H.url(String(href), base === undefined ? undefined : String(base)) != null;
+    }
+    static parse(href, base) {
+      return URL.canParse(href, base) ? new URL(href, base) : null;
+    }
+    #set(changes) {
+      const { protocol, username, password, host, pathname, search, hash } = { ...this.#parts, ...changes };
+      const login = username ? `${username}${password ? `:${password}` : ""}@` : "";
+      const parts = H.url(`${protocol}//${login}${host}${pathname}${search}${hash}`, undefined);
+      if (parts) this.#parts = JSON.parse(parts);
+    }
+    get searchParams() {
+      return (this.#params ??= new URLSearchParams(this.search, () => this.#set({ search: this.#params.size ? `?${this.#params}` : "" })));
+    }
+    get host() {
+      return this.#parts.host;
+    }
+    set host(value) {
+      this.#set({ host: value });
+    }
+    get hostname() {
+      return this.#parts.hostname;
+    }
+    set hostname(value) {
+      this.#set({ host: this.port ? `${value}:${this.port}` : value });
+    }
+    get port() {
+      return this.#parts.port;
+    }
+    set port(value) {
+      this.#set({ host: value === "" ? this.hostname : `${this.hostname}:${value}` });
+    }
+    get search() {
+      return this.#parts.search;
+    }
+    set search(value) {
+      this.#params = undefined;
+      this.#set({ search: value && !value.startsWith("?") ? `?${value}` : value });
+    }
+    get hash() {
+      return this.#parts.hash;
+    }
+    set hash(value) {
+      this.#set({ hash: value && !value.startsWith("#") ? `#${value}` : value });
+    }
+    get pathname() {
+      return this.#parts.pathname;
+    }
+    set pathname(value) {
+      this.#set({ pathname: value.startsWith("/") ? value : `/${value}` });
+    }
+    get protocol() {
+      return this.#parts.protocol;
+    }
+    set protocol(value) {
+      this.#set({ protocol: value.endsWith(":") ? value : `${value}:` });
+    }
+    get username() {
+      return this.#parts.username;
+    }
+    get password() {
+      return this.#parts.password;
+    }
+    get origin() {
+      return this.#parts.origin;
+    }
+    get href() {
+      return this.#parts.href;
+    }
+    set href(value) {
+      this.#parts = JSON.parse(H.url(String(value), undefined));
+    }
+    toString() {
+      return this.href;
+    }
+    toJSON() {
+      return this.href;
+    }
+  }
+
+  class Headers {
+    #map = new Map();
+    constructor(init = {}) {
+      const entries = typeof init[Symbol.iterator] === "function" ? init : Object.entries(init);
+      for (const [key, value] of entries) this.append(key, value);
+    }
+    append(key, value) {
+      const name = String(key).toLowerCase();
+      this.#map.set(name, this.#map.has(name) ? `${this.#map.get(name)}, ${value}` : String(value));
+    }
+    set(key, value) {
+      this.#map.set(String(key).toLowerCase(), String(value));
+    }
+    get(key) {
+      return this.#map.get(String(key).toLowerCase()) ?? null;
+    }
+    has(key) {
+      return this.#map.has(String(key).toLowerCase());
+    }
+    delete(key) {
+      this.#map.delete(String(key).toLowerCase());
+    }
+    forEach(callback) {
+      for (const [key, value] of this) callback(value, key, this);
+    }
+    keys() {
+      return this.#map.keys();
+    }
+    values() {
+      return this.#map.values();
+    }
+    entries() {
+      return [...this.#map].sort()[Symbol.iterator]();
+    }
+    [Symbol.iterator]() {
+      return this.entries();
+    }
+    getSetCookie() {
+      return this.has("set-cookie") ? [this.get("set-cookie")] : [];
+    }
+  }
+  class Blob {
+    #bytes;
+    constructor(pieces = [], { type = "" } = {}) {
+      const all = pieces.map((piece) => (piece instanceof Blob ? piece.#bytes : bytesOf(piece)));
+      this.#bytes = new Uint8Array(all.reduce((sum, b) => sum + b.length, 0));
+      let at = 0;
+      for (const bytes of all) {
+        this.#bytes.set(bytes, at);
+        at += bytes.length;
+      }
+      this.type = type;
+    }
+    get size() {
+      return this.#bytes.length;
+    }
+    async text() {
+      return H.text(this.#bytes);
+    }
+    async arrayBuffer() {
+      return this.#bytes.slice().buffer;
+    }
+    async bytes() {
+      return this.#bytes.slice();
+    }
+    slice(from, to, type) {
+      return new Blob([this.#bytes.slice(from, to)], { type });
+    }
+    get raw() {
+      return this.#bytes;
+    }
+  }
+  class File extends Blob {
+    constructor(pieces, name, options) {
+      super(pieces, options);
+      this.name = name;
+    }
+  }
+  class FormData {
+    #pairs = [];
+    append(key, value, name) {
+      this.#pairs.push([key, value instanceof Blob && name ? new File([value], name, value) : value]);
+    }
+    set(key, value, name) {
+      this.#pairs = this.#pairs.filter(([k]) => k !== key);
+      this.append(key, value, name);
+    }
+    get(key) {
+      return this.#pairs.find(([k]) => k === key)?.[1] ?? null;
+    }
+    has(key) {
+      return this.#pairs.some(([k]) => k === key);
+    }
+    [Symbol.iterator]() {
+      return this.#pairs[Symbol.iterator]();
+    }
+    encode() {
+      const edge = `----toolwright${crypto.randomUUID().replaceAll("-", "")}`;
+      const pieces = [];
+      const quote = (s) => String(s).replace(/["\r\n]/g, (c) => encodeURIComponent(c));
+      for (const [key, value] of this.#pairs) {
+        const file = value instanceof Blob;
+        const name = file ? `; filename="${quote(value.name ?? "blob")}"\r\nContent-Type: ${value.type || "application/octet-stream"}` : "";
+        pieces.push(`--${edge}\r\nContent-Disposition: form-data; name="${quote(key)}"${name}\r\n\r\n`, file ? value : String(value), "\r\n");
+      }
+      pieces.push(`--${edge}--\r\n`);
+      return new Blob(pieces, { type: `multipart/form-data; boundary=${edge}` });
+    }
+  }
+
+  // A body as bytes, with the type that it has by itself.
+  const bodyOf = (body) => {
+    if (body === undefined || body === null) return {};
+    if (body instanceof FormData) body = body.encode();
+    if (body instanceof Blob) return { bytes: body.raw, type: body.type || undefined };
+    if (body instanceof URLSearchParams) return { bytes: bytesOf(String(body)), type: "application/x-www-form-urlencoded;charset=UTF-8" };
+    if (typeof body === "string") return { bytes: bytesOf(body), type: "text/plain;charset=UTF-8" };
+    return { bytes: bytesOf(body) };
+  };
+  class Body {
+    #bytes;
+    bodyUsed = false;
+    constructor(bytes) {
+      this.#bytes = bytes ?? new Uint8Array();
+    }
+    #take() {
+      if (this.bodyUsed) throw new TypeError("Body is unusable: it has been read already");
+      this.bodyUsed = true;
+      return this.#bytes;
+    }
+    get raw() {
+      return this.#bytes;
+    }
+    async text() {
+      return H.text(this.#take());
+    }
+    async json() {
+      return JSON.parse(H.text(this.#take()));
+    }
+    async arrayBuffer() {
+      return this.#take().slice().buffer;
+    }
+    async bytes() {
+      return this.#take().slice();
+    }
+    async blob() {
+      return new Blob([this.#take()], { type: this.headers?.get("content-type") ?? "" });
+    }
+    get body() {
+      const bytes = this.#bytes;
+      const self = this;
+      return {
+        async *[Symbol.asyncIterator]() {
+          self.bodyUsed = true;
+          yield bytes;
+        },
+        getReader() {
+          let done = false;
+          return {
+            async read() {
+              if (done) return { done: true, value: undefined };
+              done = true;
+              self.bodyUsed = true;
+              return { done: false, value: bytes };
+            },
+            releaseLock() {},
+            async cancel() {},
+          };
+        },
+      };
+    }
+  }
+  class Response extends Body {
+    constructor(body, { status = 200, statusText = "", headers = {}, url = "", redirected = false } = {}) {
+      const { bytes, type } = bodyOf(body);
+      super(bytes);
+      this.headers = new Headers(headers);
+      if (type && !this.headers.has("content-type")) this.headers.set("content-type", type);
+      Object.assign(this, { status, statusText, url, redirected, ok: status >= 200 && status < 300, type: "basic" });
+    }
+    clone() {
+      return new Response(this.raw, this);
+    }
+    static json(value, init = {}) {
+      const headers = new Headers(init.headers);
+      headers.set("content-type", "application/json");
+      return new Response(JSON.stringify(value), { ...init, headers });
+    }
+    static error() {
+      return new Response(null, { status: 0 });
+    }
+  }
+  class Request extends Body {
+    constructor(input, init = {}) {
+      const from = input instanceof Request ? input : undefined;
+      const { bytes, type } = bodyOf(init.body);
+      super(bytes ?? from?.raw);
+      this.url = from ? from.url : String(input);
+      this.method = (init.method ?? from?.method ?? "GET").toUpperCase();
+      this.headers = new Headers(init.headers ?? from?.headers);
+      this.signal = init.signal ?? from?.signal;
+      this.redirect = init.redirect ?? from?.redirect ?? "follow";
+      if (type && !this.headers.has("content-type")) this.headers.set("content-type", type);
+    }
+    clone() {
+      return new Request(this);
+    }
+  }
+  const fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const hasBody = request.raw.length > 0;
+    const asked = host("fetch", {
+      url: request.url,
+      method: request.method,
+      headers: [...request.headers],
+      body: hasBody ? H.encodeBase64(request.raw) : undefined,
+      redirect: request.redirect,
+    }).catch((error) => {
+      throw Object.assign(new TypeError(`fetch failed: ${error.message}`), { cause: error });
+    });
+    const { status, statusText, headers, url, redirected, body } = await until(request.signal, asked);
+    return new Response(H.decodeBase64(body), { status, statusText, headers, url, redirected });
+  };
+
+  const began = Date.now();
+  const performance = { now: () => Date.now() - began, timeOrigin: began, mark() {}, measure() {} };
+  const HASHES = { "SHA-1": "sha1", "SHA-256": "sha256", "SHA-384": "sha384", "SHA-512": "sha512" };
+  const crypto = {
+    randomUUID: () => {
+      const b = H.random(16);
+      b[6] = (b[6] & 0x0f) | 0x40;
+      b[8] = (b[8] & 0x3f) | 0x80;
+      const hex = [...b].map((x) => x.toString(16).padStart(2, "0")).join("");
+      return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+    },
+    getRandomValues: (array) => {
+      new Uint8Array(array.buffer, array.byteOffset, array.byteLength).set(H.random(array.byteLength));
+      return array;
+    },
+    subtle: {
+      digest: async (name, data) => {
+        const hash = HASHES[(typeof name === "string" ? name : name.name).toUpperCase()];
+        if (!hash) throw new DOMException(`Unrecognized algorithm ${name}`, "NotSupportedError");
+        return H.hash(hash, bytesOf(data).slice(), undefined).slice().buffer;
+      },
+    },
+  };
+  return { bytesOf, latin, TextEncoder, TextDecoder, atob, btoa, URL, URLSearchParams, Headers, Request, Response, fetch, Blob, File, FormData, performance, crypto };
+})

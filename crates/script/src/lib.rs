@@ -1,0 +1,20 @@
+//! Tools and plugins written in JavaScript and TypeScript, in an embedded engine.
+//!
+//! A [`Script`] is a file; it says what it offers ([`Described`]) and is called through [`ScriptTool`]
+//! and [`Script::hook`]. Each runs on a thread of its own, inside limits for memory and time, and reaches
+//! files, processes and the network only through its [`Guard`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod engine;
+mod host;
+mod realm;
+mod resolve;
+mod script;
+mod source;
+mod tool;
+
+pub use host::{Guard, Host, HostOptions};
+pub use realm::{CallTerms, ScriptError};
+pub use script::{Definition, Described, Kind, Script};
+pub use tool::ScriptTool;

@@ -1,0 +1,217 @@
+//! Which file an import means: ours, one beside the script, or a package in a `node_modules` folder.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// Modules that the engine brings; `js/node.js` has them.
+const BUILT_IN: &[&str] = &[
+    "assert",
+    "assert/strict",
+    "async_hooks",
+    "buffer",
+    "bun",
+    "child_process",
+    "crypto",
+    "events",
+    "fs",
+    "fs/promises",
+    "module",
+    "os",
+    "path",
+    "path/posix",
+    "perf_hooks",
+    "process",
+    "querystring",
+    "string_decoder",
+    "timers",
+    "timers/promises",
+    "tty",
+    "url",
+    "util",
+];
+
+/// Names under which our own plugin module is known.
+const PLUGIN: &[&str] = &["@opencode-ai/plugin", "@opencode-ai/plugin/tool", "toolwright"];
+const ZOD: &[&str] = &["zod", "zod/v4", "zod/v3", "zod/mini", "zod/v4-mini"];
+
+const ENDINGS: &[&str] = &["", ".ts", ".js", ".mjs", ".cjs", ".mts", ".cts", ".json"];
+const INDEXES: &[&str] = &["index.ts", "index.js", "index.mjs", "index.cjs"];
+
+/// The full name of what `base` imports as `name`: `tw:…`, `node:…` or a path.
+pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
+    if name.starts_with("tw:") {
+        return Ok(name.to_owned());
+    }
+    if PLUGIN.contains(&name) {
+        return Ok("tw:plugin".to_owned());
+    }
+    if ZOD.contains(&name) {
+        return Ok("tw:zod".to_owned());
+    }
+    let plain = name.strip_prefix("node:").unwrap_or(name);
+    if BUILT_IN.contains(&plain) {
+        return Ok(format!("node:{plain}"));
+    }
+    if name.starts_with("node:") {
+        return Err(format!(
+            "the module \"{name}\" is not available in Toolwright's script engine"
+        ));
+    }
+    let folder = Path::new(base).parent().unwrap_or(Path::new("/"));
+    let path = name.strip_prefix("file://").unwrap_or(name);
+    let found = if path.starts_with('.') || path.starts_with('/') {
+        file_at(&folder.join(path))
+    } else {
+        package(folder, name)
+    };
+    let found = found.and_then(|path| std::fs::canonicalize(path).ok());
+    match found {
+        Some(path) => Ok(path.display().to_string()),
+        None if path.starts_with('.') || path.starts_with('/') => {
+            Err(format!("cannot find \"{name}\", imported by {base}"))
+        }
+        None => Err(format!(
+            "cannot find the package \"{name}\", imported by {base}: no node_modules folder above it has it"
+        )),
+    }
+}
+
+/// The file that a path without its ending, or a folder, stands for.
+fn file_at(path: &Path) -> Option<PathBuf> {
+    let with = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    };
+    let direct = ENDINGS.iter().map(|ending| with(ending)).find(|p| p.is_file());
+    // TypeScript is imported under the name that it will have when it is compiled.
+    let compiled = || {
+        let stem = path.to_str()?.strip_suffix(".js")?;
+        Some(PathBuf::from(format!("{stem}.ts"))).filter(|p| p.is_file())
+    };
+    let index = || INDEXES.iter().map(|name| path.join(name)).find(|p| p.is_file());
+    direct.or_else(compiled).or_else(|| entry_of(path)).or_else(index)
+}
+
+fn package(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut parts = name.splitn(if name.starts_with('@') { 3 } else { 2 }, '/');
+    let mut package = parts.next()?.to_owned();
+    if name.starts_with('@') {
+        package = format!("{package}/{}", parts.next()?);
+    }
+    let inside = parts.next();
+    for above in folder.ancestors() {
+        let home = above.join("node_modules").join(&package);
+        if !home.is_dir() {
+            continue;
+        }
+        let Some(inside) = inside else { return file_at(&home) };
+        let wanted = format!("./{inside}");
+        let exported = manifest(&home)
+            .and_then(|manifest| exported(&manifest["exports"], &wanted))
+            .and_then(|file| file_at(&home.join(file)));
+        return exported.or_else(|| file_at(&home.join(inside)));
+    }
+    None
+}
+
+fn manifest(folder: &Path) -> Option<Value> {
+    serde_json::from_str(&std::fs::read_to_string(folder.join("package.json")).ok()?).ok()
+}
+
+/// The file by which a package is entered.
+fn entry_of(folder: &Path) -> Option<PathBuf> {
+    let manifest = manifest(folder)?;
+    let main = exported(&manifest["exports"], ".")
+        .or_else(|| manifest["module"].as_str().map(str::to_owned))
+        .or_else(|| manifest["main"].as_str().map(str::to_owned))?;
+    // A folder that names itself would be looked for without end.
+    if matches!(main.trim_end_matches('/'), "." | "") {
+        return None;
+    }
+    file_at(&folder.join(main))
+}
+
+/// What a package's `exports` say about one of its entries.
+fn exported(exports: &Value, entry: &str) -> Option<String> {
+    const CONDITIONS: &[&str] = &["import", "module", "node", "default", "require"];
+    let of = |value: &Value| -> Option<String> {
+        let mut value = value;
+        for _ in 0..8 {
+            match value {
+                Value::String(file) => return Some(file.clone()),
+                Value::Array(list) => value = list.first()?,
+                Value::Object(map) => value = CONDITIONS.iter().find_map(|c| map.get(*c))?,
+                _ => return None,
+            }
+        }
+        None
+    };
+    let Some(map) = exports.as_object() else {
+        return (entry == ".").then(|| of(exports)).flatten();
+    };
+    if !map.keys().any(|key| key.starts_with('.')) {
+        return (entry == ".").then(|| of(exports)).flatten();
+    }
+    if let Some(value) = map.get(entry) {
+        return of(value);
+    }
+    map.iter().find_map(|(key, value)| {
+        let (before, after) = key.split_once('*')?;
+        let middle = entry.strip_prefix(before)?.strip_suffix(after)?;
+        Some(of(value)?.replace('*', middle))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_found_as_people_write_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(folder.path()).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("tools/a.ts", "");
+        write("tools/lib/b.ts", "");
+        write("tools/lib/index.js", "");
+        write("node_modules/plain/package.json", r#"{"main":"./main.cjs"}"#);
+        write("node_modules/plain/main.cjs", "");
+        write(
+            "node_modules/@s/p/package.json",
+            r#"{"exports":{".":{"types":"./x.d.ts","import":"./m.js"},"./sub/*":{"default":"./d/*.js"}}}"#,
+        );
+        write("node_modules/@s/p/m.js", "");
+        write("node_modules/@s/p/d/q.js", "");
+        write("node_modules/self/package.json", r#"{"main":"."}"#);
+        let base = root.join("tools/a.ts").display().to_string();
+        let found = |name: &str| {
+            resolve(&base, name).map(|p| {
+                p.strip_prefix(&format!("{}/", root.display())).map_or(p.clone(), str::to_owned)
+            })
+        };
+        for (name, expected) in [
+            ("./lib/b", "tools/lib/b.ts"),
+            ("./lib/b.ts", "tools/lib/b.ts"),
+            ("./lib/b.js", "tools/lib/b.ts"),
+            ("./lib", "tools/lib/index.js"),
+            ("plain", "node_modules/plain/main.cjs"),
+            ("@s/p", "node_modules/@s/p/m.js"),
+            ("@s/p/sub/q", "node_modules/@s/p/d/q.js"),
+            ("node:fs", "node:fs"),
+            ("fs/promises", "node:fs/promises"),
+            ("@opencode-ai/plugin", "tw:plugin"),
+            ("zod", "tw:zod"),
+        ] {
+            assert_eq!(found(name).as_deref(), Ok(expected), "{name}");
+        }
+        for missing in ["./nothing", "nothing", "node:dgram", "self"] {
+            assert!(found(missing).is_err(), "{missing}");
+        }
+    }
+}

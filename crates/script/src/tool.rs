@@ -1,0 +1,163 @@
+//! A tool of a script's, as the registry takes it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use toolwright_llm::Media;
+use toolwright_tool::{
+    Access, AnyTool, Door, ErasedPlan, Plan, PlanContext, Progress, RunContext, ToolError,
+    ToolOutput,
+};
+
+use crate::host::Guard;
+use crate::realm::{CallTerms, ScriptError};
+use crate::script::{Definition, Script};
+
+pub struct ScriptTool {
+    script: Arc<Script>,
+    definition: Definition,
+    /// Which session and agent it is for.
+    session: String,
+    agent: String,
+}
+
+impl ScriptTool {
+    pub fn new(script: Arc<Script>, definition: Definition, session: &str, agent: &str) -> Self {
+        Self { script, definition, session: session.to_owned(), agent: agent.to_owned() }
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        arguments: Value,
+        context: RunContext,
+    ) -> Result<ToolOutput, ToolError> {
+        let workspace = &context.workspace;
+        let told = json!({
+            "sessionID": self.session, "messageID": "", "agent": self.agent,
+            "directory": workspace.directory(), "worktree": workspace.worktree(),
+        });
+        let guard = Through { door: context.door.clone(), progress: context.progress.clone() };
+        let terms = CallTerms {
+            guard: Some(Arc::new(guard)),
+            deadline: context.deadline,
+            cancel: context.cancel.clone(),
+        };
+        let called =
+            self.script.call_tool_aside(&self.definition.name, arguments, told, terms).await;
+        let (result, aside) = called;
+        let note = aside.note.unwrap_or_default();
+        let logs = aside.log;
+        match result {
+            Ok(value) => Ok(output_of(&value, &note, logs)),
+            Err(ScriptError::Stopped) if context.cancel.is_cancelled() => {
+                let said = "Interrupted before it gave a result.".to_owned();
+                let text =
+                    if logs.is_empty() { said } else { format!("{said}\n{}", logs.join("\n")) };
+                Ok(ToolOutput { interrupted: true, ..ToolOutput::text(text) })
+            }
+            Err(ScriptError::Thrown { message, code }) if code.as_deref() == Some("ARGUMENTS") => {
+                let name = &self.definition.name;
+                Err(ToolError::ForModel(format!(
+                    "The arguments of {name} are not right:\n{message}"
+                )))
+            }
+            Err(error) => {
+                let mut said = format!("{} failed: {error}", self.definition.name);
+                if !logs.is_empty() {
+                    said.push_str(&format!("\n\nIt had said:\n{}", logs.join("\n")));
+                }
+                Err(ToolError::ForModel(said))
+            }
+        }
+    }
+}
+
+impl AnyTool for ScriptTool {
+    fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn description(&self) -> &str {
+        &self.definition.description
+    }
+
+    fn permission(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn schema(&self) -> Value {
+        self.definition.parameters.clone()
+    }
+
+    fn plan(
+        self: Arc<Self>,
+        arguments: Value,
+        _: Arc<PlanContext>,
+    ) -> BoxFuture<'static, Result<ErasedPlan, ToolError>> {
+        async move {
+            let permission = self.definition.name.clone();
+            let shown = arguments.as_object().and_then(|a| a.values().find_map(Value::as_str));
+            let summary = match shown.and_then(|text| text.lines().next()) {
+                Some(text) => {
+                    format!("{permission}: {}", text.chars().take(80).collect::<String>())
+                }
+                None => permission.clone(),
+            };
+            let access = Access::Custom { permission, pattern: "*".to_owned(), read_only: false };
+            let plan = Plan::new(summary, vec![access]);
+            Ok(ErasedPlan::new(plan, move |context| self.run(arguments, context).boxed()))
+        }
+        .boxed()
+    }
+}
+
+/// A script asks by the call's own door.
+struct Through {
+    door: Door,
+    progress: Progress,
+}
+
+impl Guard for Through {
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>> {
+        async move { self.door.ask(&plan).await.map_err(|e| e.to_string()) }.boxed()
+    }
+
+    fn progress(&self, text: &str) {
+        self.progress.update(text);
+    }
+}
+
+fn output_of(value: &Value, note: &Value, logs: Vec<String>) -> ToolOutput {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let title = text(&value["title"]).or_else(|| text(&note["title"])).unwrap_or_default();
+    let mut details = match (&value["metadata"], &note["metadata"]) {
+        (Value::Object(own), _) | (_, Value::Object(own)) => own.clone(),
+        _ => serde_json::Map::new(),
+    };
+    if !logs.is_empty() {
+        details.insert("logs".to_owned(), json!(logs));
+    }
+    let attachments =
+        value["attachments"].as_array().into_iter().flatten().filter_map(media).collect();
+    ToolOutput {
+        output: text(&value["output"]).unwrap_or_default(),
+        title,
+        details: if details.is_empty() { Value::Null } else { Value::Object(details) },
+        attachments,
+        ..ToolOutput::default()
+    }
+}
+
+/// `{mime, url: "data:…;base64,…"}`.
+fn media(given: &Value) -> Option<Media> {
+    let (head, data) = given["url"].as_str()?.strip_prefix("data:")?.split_once(',')?;
+    let mime = given["mime"].as_str().unwrap_or_else(|| head.split(';').next().unwrap_or_default());
+    // What is no base64 would fail at the provider, and take the whole conversation with it.
+    STANDARD.decode(data).ok()?;
+    let name = given["filename"].as_str().map(str::to_owned);
+    Some(Media { mime: mime.to_owned(), base64: data.into(), name })
+}

@@ -1,0 +1,281 @@
+//! Files with tools, run for real: a guard that writes down what was asked stands in for the rules.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Shop, thrown};
+use toolwright_script::ScriptError;
+
+#[tokio::test]
+async fn a_typescript_tool_is_described_and_called() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "math.ts",
+        r#"
+import { tool } from "@opencode-ai/plugin"
+import type { Unused } from "./types"
+import { twice } from "./lib/helper"
+
+enum Mode { Sum = "sum", Product = "product" }
+interface Options { mode: Mode }
+
+export default tool({
+  description: "Calculates",
+  args: {
+    a: tool.schema.number().describe("first"),
+    b: tool.schema.number().int().min(0).optional(),
+    mode: tool.schema.enum(["sum", "product"]).default("sum"),
+  },
+  async execute(args, context): Promise<string> {
+    const options = { mode: args.mode as Mode } satisfies Options
+    const b = args.b ?? 1
+    return `${twice(options.mode === Mode.Sum ? args.a + b : args.a * b)} in ${context.agent}`
+  },
+})
+export const other = tool({ description: "o", args: {}, async execute() { return "other" } })
+export const helper = (x: number) => x
+"#,
+    );
+    shop.write("tools/lib/helper.ts", "export const twice = (x: number): number => x * 2\n");
+    let described = script.describe(None, None).await.unwrap();
+    assert_eq!(described.problems, Vec::<String>::new());
+    let names: Vec<_> = described.tools.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["math", "math_other"]);
+    assert_eq!(
+        described.tools[0].parameters,
+        json!({
+            "type": "object",
+            "properties": {
+                "a": { "type": "number", "description": "first" },
+                "b": { "type": "integer", "minimum": 0 },
+                "mode": { "type": "string", "enum": ["sum", "product"], "default": "sum" },
+            },
+            "required": ["a"],
+        })
+    );
+    assert_eq!(shop.call(&script, "math", json!({ "a": 3 })).await.unwrap(), "8 in build");
+    let all = json!({ "a": 3, "b": 4, "mode": "product" });
+    assert_eq!(shop.call(&script, "math", all).await.unwrap(), "24 in build");
+    let wrong = shop.call(&script, "math", json!({ "a": "x", "b": -1 })).await.unwrap_err();
+    let said = thrown(&wrong);
+    assert!(said.contains("a: Invalid input: expected number, received string"), "{said}");
+    assert!(said.contains("b: Too small"), "{said}");
+}
+
+#[tokio::test]
+async fn the_older_form_works_too() {
+    let shop = Shop::new();
+    shop.write("tools/lib.js", "exports.greet = (name) => `hello ${name}`\n");
+    let script = shop.tools(
+        "old.js",
+        r#"
+const { tool } = require("@opencode-ai/plugin")
+const path = require("node:path")
+const lib = require("./lib")
+module.exports = tool({
+  description: "greets",
+  args: { name: tool.schema.string() },
+  execute: async ({ name }) => lib.greet(path.basename(name)),
+})
+"#,
+    );
+    assert_eq!(shop.call(&script, "old", json!({ "name": "/a/b" })).await.unwrap(), "hello b");
+    let several = shop.tools(
+        "several.js",
+        "module.exports = { a: { description: 'a', args: {}, execute: () => 'A' }, b: { description: 'b', args: null, execute: () => 'B' } }",
+    );
+    let names: Vec<_> =
+        several.describe(None, None).await.unwrap().tools.into_iter().map(|t| t.name).collect();
+    assert_eq!(names, ["several_a", "several_b"]);
+}
+
+#[tokio::test]
+async fn what_is_thrown_is_told_with_its_place_in_the_typescript() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "bad.ts",
+        "interface A {\n  x: string\n}\n\nexport default {\n  description: 'd',\n  args: {},\n  async execute(_: A) {\n    throw new TypeError('no luck')\n  },\n}\n",
+    );
+    let error = shop.call(&script, "bad", json!({})).await.unwrap_err();
+    let said = thrown(&error);
+    assert!(said.starts_with("TypeError: no luck (at "), "{said}");
+    assert!(said.contains("bad.ts:9:"), "{said}");
+    let broken = shop.tools("broken.ts", "export default {\n  description: = 1\n}\n");
+    let error = broken.describe(None, None).await.unwrap_err();
+    assert!(thrown(&error).contains("broken.ts:2:16: "), "{error}");
+    let throwing = shop.tools("throwing.js", "export const a = 1\nthrow new Error('at load')\n");
+    let error = throwing.describe(None, None).await.unwrap_err();
+    assert!(thrown(&error).contains("at load"), "{error}");
+    assert!(thrown(&error).contains("throwing.js:2:"), "{error}");
+}
+
+#[tokio::test]
+async fn an_endless_loop_ends_and_the_next_call_works() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "loop.js",
+        "export default { description: 'd', args: {}, execute: async ({ spin }) => { while (spin) {} ; return 'fine' } }",
+    );
+    let quick = std::time::Duration::from_millis(300);
+    let error =
+        shop.call_within(&script, "loop", json!({ "spin": true }), quick).await.unwrap_err();
+    assert!(matches!(error, ScriptError::Deadline(_)), "{error}");
+    assert_eq!(shop.call(&script, "loop", json!({ "spin": false })).await.unwrap(), "fine");
+}
+
+#[tokio::test]
+async fn a_memory_bomb_ends_and_the_next_call_works() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "bomb.js",
+        "export default { description: 'd', args: {}, execute: async ({ boom }) => { const a = []; while (boom) a.push(new Array(10000).fill(1.5)); return 'fine' } }",
+    );
+    let error = shop.call(&script, "bomb", json!({ "boom": true })).await.unwrap_err();
+    assert_eq!(error, ScriptError::Memory);
+    assert_eq!(shop.call(&script, "bomb", json!({ "boom": false })).await.unwrap(), "fine");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_hears_that_it_must_stop() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "wait.js",
+        "export default { description: 'd', args: {}, execute: (a, c) => new Promise((resolve) => c.abort.addEventListener('abort', () => resolve('stopped early'))) }",
+    );
+    let quick = std::time::Duration::from_millis(50);
+    let said = shop.call_within(&script, "wait", json!({}), quick).await.unwrap();
+    assert_eq!(said, "stopped early");
+}
+
+#[tokio::test]
+async fn calls_of_one_script_run_beside_each_other() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "gate.js",
+        "let open; const door = new Promise((r) => { open = r });\nexport default { description: 'd', args: {}, execute: async ({ opener }) => { if (opener) { open(); return 'opened' } await door; return 'through' } }",
+    );
+    let (waiting, opening) = tokio::join!(
+        shop.call(&script, "gate", json!({ "opener": false })),
+        shop.call(&script, "gate", json!({ "opener": true })),
+    );
+    assert_eq!((waiting.unwrap().as_str(), opening.unwrap().as_str()), ("through", "opened"));
+}
+
+#[tokio::test]
+async fn files_processes_and_questions_go_through_the_guard() {
+    let shop = Shop::new();
+    shop.write("notes.txt", "hello\n");
+    let script = shop.tools(
+        "host.ts",
+        r#"
+import fs from "node:fs"
+import { readFile, writeFile, mkdir, readdir } from "fs/promises"
+import { execSync } from "child_process"
+import { promisify } from "util"
+import { exec } from "node:child_process"
+import { createHash } from "crypto"
+export default {
+  description: "d",
+  args: {},
+  async execute(args: any, context: any) {
+    const text = await readFile("notes.txt", "utf8")
+    await mkdir("out/deep", { recursive: true })
+    await writeFile("out/deep/a.txt", text.toUpperCase())
+    fs.appendFileSync("out/deep/a.txt", "more")
+    const names = (await readdir("out", { withFileTypes: true })).map((e) => `${e.name}:${e.isDirectory()}`)
+    const shell = await Bun.$`printf '%s' ${"a b; c"}`.text()
+    const piped = execSync("echo one | tr a-z A-Z", { encoding: "utf8" }).trim()
+    const { stdout } = await promisify(exec)("echo two >&2; echo three")
+    const failed = await Bun.$`exit 3`.nothrow()
+    await context.ask({ permission: "deploy", patterns: ["prod"], always: ["*"], metadata: {} })
+    const exists = [fs.existsSync("notes.txt"), fs.existsSync("missing")]
+    const missing = await readFile("missing").catch((e: any) => e.code)
+    const hash = createHash("sha256").update("x").digest("hex").slice(0, 8)
+    context.metadata({ title: "half way", metadata: { n: 1 } })
+    return JSON.stringify({ read: fs.readFileSync("out/deep/a.txt", "utf8"), names, shell, piped, stdout, code: failed.exitCode, exists, missing, hash })
+  },
+}
+"#,
+    );
+    let said = shop.call(&script, "host", json!({})).await.unwrap();
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(
+        said,
+        json!({
+            "read": "HELLO\nmore", "names": ["deep:true"], "shell": "a b; c", "piped": "ONE",
+            "stdout": "three\n", "code": 3, "exists": [true, false], "missing": "ENOENT",
+            "hash": "2d711642",
+        })
+    );
+    let asked = shop.asked();
+    for expected in
+        ["read notes.txt", "write out/deep/a.txt", "printf '%s' 'a b; c'", "deploy: prod"]
+    {
+        assert!(asked.iter().any(|a| a == expected), "{expected} in {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_does_not_happen_and_can_be_caught() {
+    let shop = Shop::refusing("out");
+    let script = shop.tools(
+        "sneaky.js",
+        "import fs from 'fs'\nexport default { description: 'd', args: {}, execute: async () => { try { fs.writeFileSync('out.txt', 'x'); return 'written' } catch (e) { return `${e.code} ${e.message}` } } }",
+    );
+    let said = shop.call(&script, "sneaky", json!({})).await.unwrap();
+    assert_eq!(said, "EACCES refused: write out.txt");
+    assert!(!shop.path("out.txt").exists());
+}
+
+#[tokio::test]
+async fn what_a_file_offers_is_remembered_until_it_or_what_it_imports_changes() {
+    let shop = Shop::new();
+    let memory = shop.path("memory");
+    shop.write("tools/words.js", "export const words = 'first'\n");
+    let text = "import { words } from './words.js'\nimport fs from 'fs'\nif (fs.existsSync('poison')) throw new Error('evaluated')\nexport default { description: words, args: {}, execute: () => '' }\n";
+    shop.write("tools/t.js", text);
+    let describe = async || {
+        let script = shop.script("tools/t.js");
+        let guard = shop.guard();
+        script.describe(Some(&memory), Some(guard)).await.map(|d| d.tools[0].description.clone())
+    };
+    assert_eq!(describe().await.unwrap(), "first");
+    shop.write("poison", "");
+    assert_eq!(describe().await.unwrap(), "first", "it was not run again");
+    shop.write("tools/words.js", "export const words = 'second'\n");
+    assert!(describe().await.unwrap_err().to_string().contains("evaluated"));
+    std::fs::remove_file(shop.path("poison")).unwrap();
+    assert_eq!(describe().await.unwrap(), "second");
+}
+
+#[tokio::test]
+async fn odd_results_still_reach_the_model() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "odd.js",
+        "const t = (execute) => ({ description: 'd', args: {}, execute });\nexport const number = t(() => 42); export const nothing = t(() => undefined); export const object = t(() => ({ a: 1 })); export const big = t(() => 'x'.repeat(10 * 1024 * 1024)); export const circle = t(() => { const o = {}; o.o = o; return o });",
+    );
+    assert_eq!(shop.call(&script, "odd_number", json!({})).await.unwrap(), "42");
+    assert_eq!(shop.call(&script, "odd_nothing", json!({})).await.unwrap(), "");
+    assert_eq!(shop.call(&script, "odd_object", json!({})).await.unwrap(), "{\n  \"a\": 1\n}");
+    assert_eq!(shop.call(&script, "odd_big", json!({})).await.unwrap().len(), 10 << 20);
+    let circle = shop.call(&script, "odd_circle", json!({})).await.unwrap_err();
+    assert!(thrown(&circle).contains("circular"), "{circle}");
+}
+
+#[tokio::test]
+async fn imports_may_go_in_circles() {
+    let shop = Shop::new();
+    shop.write("tools/lib/a.js", "import { b } from './b.js'\nexport const a = () => 'a' + b()\n");
+    shop.write(
+        "tools/lib/b.js",
+        "import { a } from './a.js'\nexport const b = () => (a ? 'b' : '')\n",
+    );
+    let script = shop.tools(
+        "c.js",
+        "import { a } from './lib/a.js'\nexport default { description: 'd', args: {}, execute: () => a() }\n",
+    );
+    assert_eq!(shop.call(&script, "c", json!({})).await.unwrap(), "ab");
+}
