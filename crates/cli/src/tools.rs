@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolwright::session::{Ending, Outcome};
-use toolwright::tool::{CallRequest, Update};
+use toolwright::tool::{CallRequest, Registry, Update};
 use toolwright::{CancellationToken, PermissionGate, Workbench};
 
 use crate::args::{Shared, ToolCall, Tools, ToolsAction};
@@ -19,21 +19,23 @@ pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
     match options.action {
         Some(ToolsAction::Call(call)) => run_one(&workbench, call).await,
         None => {
-            list(&workbench, options.json);
+            list(&workbench, options.json).await?;
             Ok(Exit::Done)
         }
     }
 }
 
-fn list(workbench: &Workbench, as_json: bool) {
-    let definitions = workbench.registry().definitions();
+async fn list(workbench: &Workbench, as_json: bool) -> Result<(), Problem> {
+    let agent = workbench.agent(None).map_err(toolwright::SetupError::from)?;
+    let gate = Arc::new(PermissionGate::new(workbench.policy(&agent, false), None));
+    let definitions = all_tools(workbench, &gate, &agent.name).await.definitions();
     if as_json {
         let all: Vec<Value> = definitions
             .iter()
             .map(|d| json!({ "name": d.name, "description": d.description, "parameters": d.parameters }))
             .collect();
         print(&format!("{}\n", Value::Array(all)));
-        return;
+        return Ok(());
     }
     let mut out = String::new();
     for definition in &definitions {
@@ -53,6 +55,16 @@ fn list(workbench: &Workbench, as_json: bool) {
         out.push('\n');
     }
     print(&out);
+    Ok(())
+}
+
+/// Ours and those that people wrote; what is wrong with one is said.
+async fn all_tools(workbench: &Workbench, gate: &Arc<PermissionGate>, agent: &str) -> Registry {
+    let (registry, notices) = workbench.full_registry(gate, agent).await;
+    for text in notices {
+        note(&format!("tw: {text}"));
+    }
+    registry
 }
 
 async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem> {
@@ -69,7 +81,8 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let gate = Arc::new(PermissionGate::new(policy, None));
     // Named as a session's would be, so that they are kept for as long as those.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
-    let pipeline = workbench.pipeline(workbench.registry(), &gate, &Arc::default(), outputs);
+    let registry = all_tools(workbench, &gate, &agent.name).await;
+    let pipeline = workbench.pipeline(registry, &gate, &Arc::default(), outputs);
     let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();

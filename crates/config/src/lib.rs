@@ -7,6 +7,7 @@
 
 mod agent;
 mod file;
+mod folders;
 mod front_matter;
 mod hooks;
 mod instructions;
@@ -19,6 +20,7 @@ mod tool_settings;
 
 pub use agent::{Agent, AgentError};
 pub use file::ConfigError;
+pub use folders::{ConfigFolder, config_folders};
 pub use hooks::{CommandHook, HookEvent};
 pub use instructions::{Instruction, find_instructions};
 pub use load::{Config, Environment, Source};

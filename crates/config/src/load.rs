@@ -115,6 +115,7 @@ impl Config {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
         self.warnings.append(&mut parsed.warnings);
+        place_plugins(&mut parsed.value, path);
         let mut rules = switched(&parsed.settings.tools);
         rules.extend(parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home)));
         if untrusted {
@@ -139,6 +140,18 @@ impl Config {
         merge(&mut self.value, parsed.value);
         self.sources.push(Source { path: path.to_owned(), kind });
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
+    }
+}
+
+/// A plugin's path is meant as seen from the file that names it.
+fn place_plugins(value: &mut Value, file: &Path) {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let plugins = value.get_mut("plugin").and_then(Value::as_array_mut);
+    for spec in plugins.into_iter().flatten() {
+        let name = if spec.is_array() { &mut spec[0] } else { spec };
+        if let Some(relative) = name.as_str().filter(|name| name.starts_with('.')) {
+            *name = Value::String(folder.join(relative).display().to_string());
+        }
     }
 }
 
@@ -198,13 +211,13 @@ fn candidates(
     found
 }
 
-/// Objects are merged key by key; `instructions` are added up; everything else is replaced.
+/// Objects are merged key by key; `instructions` and `plugin` are added up; everything else is replaced.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
                 match into.get_mut(&key) {
-                    Some(Value::Array(list)) if key == "instructions" => {
+                    Some(Value::Array(list)) if key == "instructions" || key == "plugin" => {
                         let added = value.as_array().cloned().unwrap_or_default();
                         let new: Vec<_> = added.into_iter().filter(|v| !list.contains(v)).collect();
                         list.extend(new);

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use toolwright_permission::{Action, Rule};
 
 use crate::hooks::HookSettings;
@@ -93,6 +94,8 @@ pub struct Settings {
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
     pub skills: SkillsSettings,
+    #[serde(default)]
+    pub plugin: Vec<PluginSpec>,
     pub experimental: ExperimentalSettings,
     /// Language servers; off unless somebody turns them on.
     pub lsp: Option<Switchable<ServerSettings>>,
@@ -319,6 +322,29 @@ impl PermissionSettings {
                         .collect(),
                 })
                 .collect(),
+        }
+    }
+}
+
+/// A plugin: a file or a package, with or without options of its own.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum PluginSpec {
+    Plain(String),
+    WithOptions(String, Value),
+}
+
+impl PluginSpec {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Plain(name) | Self::WithOptions(name, _) => name,
+        }
+    }
+
+    pub fn options(&self) -> Value {
+        match self {
+            Self::Plain(_) => Value::Null,
+            Self::WithOptions(_, options) => options.clone(),
         }
     }
 }

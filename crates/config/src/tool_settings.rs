@@ -35,4 +35,6 @@ pub struct SkillsSettings {
 pub struct ExperimentalSettings {
     /// Whether the tool `batch` is offered.
     pub batch_tool: bool,
+    /// Whether the tool `execute` is offered: a program of the model's that calls tools.
+    pub code_mode: bool,
 }

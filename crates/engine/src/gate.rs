@@ -142,6 +142,14 @@ impl PermissionGate {
             || self.above.as_ref().is_some_and(|above| above.always_denies(permission))
     }
 
+    /// Adds to the shipped defaults, here and above; what people wrote still has its say.
+    pub fn allow_by_default(&self, permission: &str) {
+        lock(&self.policy).allow_by_default(permission, "*");
+        if let Some(above) = &self.above {
+            above.allow_by_default(permission);
+        }
+    }
+
     /// Lets this agent, and those for whom it works, look at what was too large for its answers.
     pub fn allow_outputs(&self, folder: &std::path::Path) {
         lock(&self.policy).allow_outputs(folder);

@@ -7,14 +7,18 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod engine;
+mod execute;
 mod host;
+mod program;
 mod realm;
 mod resolve;
 mod script;
 mod source;
 mod tool;
 
+pub use execute::{EXECUTE, ExecuteTool};
 pub use host::{Guard, Host, HostOptions};
+pub use program::{Program, ProgramTool};
 pub use realm::{CallTerms, ScriptError};
 pub use script::{Definition, Described, Kind, Script};
 pub use tool::ScriptTool;

@@ -102,7 +102,7 @@ impl Script {
                 Kind::Plugin => "plugin",
             };
             let key = format!("{mark} {} {}", self.path.display(), self.options);
-            folder.join(format!("{}.json", blake3::hash(key.as_bytes()).to_hex()))
+            memory_file(folder, &key)
         });
         if let Some(described) = kept_in.as_deref().and_then(remembered) {
             return Ok(described);
@@ -204,6 +204,26 @@ impl Script {
         let terms = CallTerms { guard, deadline, cancel: CancellationToken::new() };
         self.call("callHook", payload, terms).await.0
     }
+}
+
+/// What a single file said, if it is still the same.
+pub(crate) fn recall(folder: &Path, key: &str, content: &[u8]) -> Option<Definition> {
+    let kept = std::fs::read(memory_file(folder, key)).ok()?;
+    let kept: Remembered = serde_json::from_slice(&kept).ok()?;
+    let same = kept.files.iter().all(|(_, hash)| *hash == blake3::hash(content).to_hex().as_str());
+    kept.described.tools.into_iter().next().filter(|_| same && kept.version == CACHE_VERSION)
+}
+
+pub(crate) fn remember_one(folder: &Path, key: &str, content: &[u8], definition: &Definition) {
+    let hash = blake3::hash(content).to_hex().to_string();
+    let described = Described { tools: vec![definition.clone()], ..Described::default() };
+    let files = vec![(PathBuf::new(), hash)];
+    let what = Remembered { version: CACHE_VERSION, files, described };
+    remember(&memory_file(folder, key), &what);
+}
+
+fn memory_file(folder: &Path, key: &str) -> PathBuf {
+    folder.join(format!("{}.json", blake3::hash(key.as_bytes()).to_hex()))
 }
 
 fn remembered(file: &Path) -> Option<Described> {

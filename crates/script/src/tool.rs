@@ -131,7 +131,7 @@ impl Guard for Through {
     }
 }
 
-fn output_of(value: &Value, note: &Value, logs: Vec<String>) -> ToolOutput {
+pub(crate) fn output_of(value: &Value, note: &Value, logs: Vec<String>) -> ToolOutput {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let title = text(&value["title"]).or_else(|| text(&note["title"])).unwrap_or_default();
     let mut details = match (&value["metadata"], &note["metadata"]) {

@@ -30,7 +30,7 @@ const NAME: &str = "batch";
 const CALLS: usize = 25;
 
 /// Calls that steer the turn itself, which is not for a part of one.
-const EXCLUDED: [&str; 4] = [NAME, FinalAnswer::NAME, "plan_enter", "plan_exit"];
+pub(crate) const EXCLUDED: [&str; 4] = [NAME, FinalAnswer::NAME, "plan_enter", "plan_exit"];
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Arguments {
@@ -130,11 +130,7 @@ impl Tool for BatchTool {
 
 async fn run_all(batch: Prepared, context: &RunContext) -> Result<Vec<Outcome>, ToolError> {
     let outer = &context.pipeline;
-    let gate = Inside {
-        gate: Arc::clone(&outer.gate),
-        requests: batch.requests,
-        position: context.door.position,
-    };
+    let gate = Inside::new(outer, batch.requests, context.door.position);
     let pipeline = Pipeline {
         gate: Arc::new(gate),
         // It speaks of steps, and these calls are not steps.
@@ -225,10 +221,16 @@ fn report(outcomes: Vec<Outcome>, interrupted: bool) -> ToolOutput {
 }
 
 /// Lets pass what was decided with the whole, and asks about everything else.
-struct Inside {
+pub(crate) struct Inside {
     gate: Arc<dyn Gate>,
     requests: Vec<Request>,
     position: usize,
+}
+
+impl Inside {
+    pub(crate) fn new(outer: &Pipeline, requests: Vec<Request>, position: usize) -> Self {
+        Self { gate: Arc::clone(&outer.gate), requests, position }
+    }
 }
 
 impl Gate for Inside {

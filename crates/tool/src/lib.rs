@@ -18,6 +18,7 @@ mod fit;
 mod function;
 mod hooks;
 mod image;
+mod inner;
 mod mask;
 mod perform;
 mod pipeline;
@@ -42,6 +43,7 @@ pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
 pub use function::tool_fn;
 pub use hooks::{Before, CallHooks, Hint, HookedCall};
 pub use image::{FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image};
+pub use inner::InnerCalls;
 pub use mask::Secrets;
 pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,

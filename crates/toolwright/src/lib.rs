@@ -16,6 +16,8 @@ mod hooks;
 mod housekeeping;
 mod keyring;
 mod planning;
+mod plugins;
+mod scripts;
 mod secrets;
 mod station;
 mod workbench;

@@ -18,6 +18,7 @@ use toolwright_tools::{Jobs, Todos};
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
 use crate::planning;
+use crate::scripts::Scripts;
 use crate::workbench::Workbench;
 
 /// How deep agents may give work to agents when nobody says otherwise: those who work for others do
@@ -173,16 +174,22 @@ impl Employer {
         let mut policy = bench.policy(&agent, self.auto);
         policy.allow_outputs(&Store::outputs(&log));
         self.gate.allow_outputs(&Store::outputs(&log));
-        let own = bench.hooks(&session, log.path(), Some(&agent.name));
+        // Whoever gave the work was told what cannot be used.
+        let (scripts, _) = Scripts::find(bench);
+        let mut own = bench.hooks(&session, log.path(), Some(&agent.name));
+        own.extend(scripts.hooks(&session.header.session));
         let hooks = Arc::new(self.hooks.below(own));
         let gate = self.gate.below(policy, &agent.name).with_hooks(Arc::clone(&hooks));
+        let gate = Arc::new(gate);
+        let registry = bench.registry_for(&Jobs::default(), Some(&session));
+        scripts.register(&registry, &gate, &session.header.session, &agent.name).await;
         let usual = Budget::default();
         let steps = agent.steps.or(bench.config.settings.steps);
         Ok(Station {
             chosen,
-            gate: Arc::new(gate),
+            gate,
             hooks,
-            registry: bench.registry_for(&Jobs::default(), Some(&session)),
+            registry,
             log,
             session,
             budget: Budget {

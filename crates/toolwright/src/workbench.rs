@@ -27,6 +27,7 @@ use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
 use crate::planning::{Handover, last_agent};
+use crate::scripts::Scripts;
 use crate::secrets;
 use crate::station::Station;
 
@@ -62,6 +63,7 @@ pub struct Workbench {
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
+    trusted: bool,
 }
 
 /// Which session a turn belongs to.
@@ -148,7 +150,12 @@ impl Workbench {
         let workspace = Arc::new(workspace);
         let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
             .map_err(SetupError::Feedback)?;
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback })
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback, trusted })
+    }
+
+    /// Whether what this folder brought may run.
+    pub fn is_trusted(&self) -> bool {
+        self.trusted
     }
 
     pub fn store(&self) -> Store {
@@ -176,6 +183,18 @@ impl Workbench {
     /// The built-in tools, with jobs of their own.
     pub fn registry(&self) -> Registry {
         self.registry_for(&Jobs::default(), None)
+    }
+
+    /// Those and the tools that people wrote, with what could not be used and why.
+    pub async fn full_registry(
+        &self,
+        gate: &Arc<PermissionGate>,
+        agent: &str,
+    ) -> (Registry, Vec<String>) {
+        let registry = self.registry();
+        let (scripts, mut notices) = Scripts::find(self);
+        notices.extend(scripts.register(&registry, gate, "", agent).await);
+        (registry, notices)
     }
 
     /// The built-in tools for a session that may have begun long ago; their jobs are `jobs`.
@@ -342,7 +361,10 @@ impl Workbench {
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
-        let hooks = Arc::new(Hooks::new(self.hooks(&session, log.path(), None)));
+        let (scripts, told) = Scripts::find(self);
+        let mut all_hooks = self.hooks(&session, log.path(), None);
+        all_hooks.extend(scripts.hooks(&session.header.session));
+        let hooks = Arc::new(Hooks::new(all_hooks));
         let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let questions = gate.questions();
@@ -362,6 +384,9 @@ impl Workbench {
             purse: Purse::new(options.cost),
         };
         let mut notices = notices;
+        notices.extend(told);
+        let id = &session.header.session;
+        notices.extend(scripts.register(&registry, &gate, id, &agent.name).await);
         if options.cost.is_some() && chosen.price.is_none() {
             notices
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());

@@ -99,6 +99,10 @@ impl Host {
         &self.options.workspace
     }
 
+    pub(crate) fn withheld(&self) -> &[String] {
+        &self.options.withheld
+    }
+
     pub(crate) fn facts(&self) -> Value {
         let variable = |name: &str| self.options.environment.get(name).cloned();
         let platform = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };

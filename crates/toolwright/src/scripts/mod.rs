@@ -1,0 +1,271 @@
+//! Tools and plugins that people wrote: found in their folders, described once, registered beside ours.
+//!
+//! What a script does goes through the same rules as everything else; the files of a project are not
+//! run before its folder is trusted. Without such files nothing of this is touched.
+
+mod guard;
+mod hook;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+
+use toolwright_config::{ConfigFolder, config_folders};
+use toolwright_engine::{Hook, PermissionGate};
+use toolwright_permission::LayerKind;
+use toolwright_script::{
+    Definition, Described, EXECUTE, ExecuteTool, Host, HostOptions, Kind, Program, ProgramTool,
+    Script, ScriptTool,
+};
+use toolwright_tool::{AnyTool, Registry, Source};
+
+use crate::secrets;
+use crate::workbench::Workbench;
+use guard::GateGuard;
+use hook::PluginHook;
+
+const TOOL_FOLDERS: &[&str] = &["tool", "tools"];
+const PLUGIN_FOLDERS: &[&str] = &["plugin", "plugins"];
+const ENDINGS: &[&str] = &["js", "ts", "mjs", "mts", "cjs", "cts"];
+
+/// Hooks of plugins that are called here, by the names that people know.
+const KNOWN_HOOKS: &[&str] = &[
+    "event",
+    "chat.message",
+    "chat.params",
+    "permission.ask",
+    "tool.execute.before",
+    "tool.execute.after",
+    "experimental.chat.system.transform",
+    "experimental.session.compacting",
+    "dispose",
+    "tool",
+];
+
+/// The scripts of one agent: each agent has its own, so that none acts with another's rules.
+#[derive(Default)]
+pub(crate) struct Scripts {
+    tools: Vec<Arc<Script>>,
+    programs: Vec<Program>,
+    plugins: Vec<Arc<PluginHook>>,
+    gate: Arc<OnceLock<Weak<PermissionGate>>>,
+    memory: Option<PathBuf>,
+    host: Option<Arc<Host>>,
+    code_mode: bool,
+}
+
+/// What of a folder's files may be used.
+fn usable(bench: &Workbench) -> (Vec<ConfigFolder>, Vec<String>) {
+    let (directory, worktree) = (bench.workspace.directory(), bench.workspace.worktree());
+    let mut notices = Vec::new();
+    let mut folders = config_folders(&bench.paths, directory, worktree);
+    folders.retain(|folder| {
+        if folder.kind != LayerKind::Project || bench.is_trusted() {
+            return true;
+        }
+        let held = [("tools", TOOL_FOLDERS), ("plugins", PLUGIN_FOLDERS)]
+            .into_iter()
+            .filter(|(_, names)| !folder.all_files(names).is_empty());
+        let held: Vec<&str> = held.map(|(what, _)| what).collect();
+        if !held.is_empty() {
+            notices.push(format!(
+                "{}: this folder is not trusted, so its {} are not used. Pass --trust to use them.",
+                folder.path.display(),
+                held.join(" and ")
+            ));
+        }
+        false
+    });
+    (folders, notices)
+}
+
+impl Scripts {
+    /// Finds them; nothing is run.
+    pub(crate) fn find(bench: &Workbench) -> (Self, Vec<String>) {
+        let (folders, mut notices) = usable(bench);
+        let (mut tools, mut programs, mut plugins) = (Vec::new(), Vec::new(), Vec::new());
+        for folder in &folders {
+            for file in folder.all_files(TOOL_FOLDERS) {
+                if folder.files(TOOL_FOLDERS, ENDINGS).contains(&file) {
+                    tools.push(file);
+                } else if Program::could_be(&file) {
+                    programs.push(file);
+                }
+            }
+            plugins.extend(
+                folder
+                    .files(PLUGIN_FOLDERS, ENDINGS)
+                    .into_iter()
+                    .map(|file| (file, serde_json::Value::Null)),
+            );
+        }
+        let configured = crate::plugins::configured(bench);
+        notices.extend(configured.notices);
+        plugins.extend(configured.found);
+        let code_mode = code_mode(bench);
+        if tools.is_empty() && plugins.is_empty() && programs.is_empty() && !code_mode {
+            return (Self::default(), notices);
+        }
+        let mut own_folders: Vec<PathBuf> = folders.into_iter().map(|f| f.path).collect();
+        own_folders
+            .extend(plugins.iter().filter_map(|(file, _)| file.parent().map(Path::to_owned)));
+        let own_folders =
+            own_folders.iter().filter_map(|f| std::fs::canonicalize(f).ok()).collect();
+        let withheld: Vec<String> =
+            secrets::key_variables(&bench.config.settings).map(str::to_owned).collect();
+        let host = Host::new(HostOptions {
+            workspace: Arc::clone(&bench.workspace),
+            environment: environment(&withheld),
+            withheld,
+            own_folders,
+        });
+        let gate: Arc<OnceLock<Weak<PermissionGate>>> = Arc::default();
+        let script = |file: &Path, kind| Script::new(file, kind, Arc::clone(&host));
+        let tools = tools.iter().map(|file| Arc::new(script(file, Kind::Tools))).collect();
+        let plugin = |(file, options): (PathBuf, serde_json::Value)| {
+            let script = Arc::new(script(&file, Kind::Plugin).with_options(options));
+            let guard = GateGuard::new(Arc::clone(&gate), Arc::clone(&bench.workspace), &file);
+            Arc::new(PluginHook::new(script, Arc::new(guard)))
+        };
+        let plugins = plugins.into_iter().map(plugin).collect();
+        let programs = programs.into_iter().map(|file| Program::new(file, &host)).collect();
+        let memory = Some(bench.paths.data.join("scripts"));
+        (Self { tools, programs, plugins, gate, memory, host: Some(host), code_mode }, notices)
+    }
+
+    /// For the engine, in the order in which they were found.
+    pub(crate) fn hooks(&self, session: &str) -> Vec<Arc<dyn Hook>> {
+        for plugin in &self.plugins {
+            plugin.belongs_to(session);
+        }
+        self.plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn Hook>).collect()
+    }
+
+    /// Asks each file what it offers and puts its tools into the registry. What goes wrong with one is
+    /// said and leaves the others alone.
+    pub(crate) async fn register(
+        &self,
+        registry: &Registry,
+        gate: &Arc<PermissionGate>,
+        session: &str,
+        agent: &str,
+    ) -> Vec<String> {
+        self.gate.set(Arc::downgrade(gate)).ok();
+        if let Some(host) = self.host.as_ref().filter(|_| self.code_mode) {
+            // Each of its calls is judged by itself.
+            gate.allow_by_default(EXECUTE);
+            let tool = ExecuteTool::new(Arc::clone(host));
+            registry.register_from(Source::BuiltIn, Arc::new(tool));
+        }
+        let mut notices = Vec::new();
+        let mut put = |source: Source, tool: Arc<dyn AnyTool>, from: &Path| {
+            let name = tool.name().to_owned();
+            if let Some(problem) = unusable(&name) {
+                notices.push(format!("{}: {problem}", from.display()));
+                return;
+            }
+            if registry.contains(&name) {
+                notices.push(format!(
+                    "{}: its tool {name} takes the place of another one",
+                    from.display()
+                ));
+            }
+            registry.register_from(source, tool);
+        };
+        let memory = self.memory.as_deref();
+        let described = self.tools.iter().map(|script| async move {
+            let described = script.describe(memory, None).await;
+            // What was only looked at needs no engine until it is called.
+            script.rest();
+            described
+        });
+        let described = futures_util::future::join_all(described).await;
+        let mut problems = Vec::new();
+        for (script, described) in self.tools.iter().zip(described) {
+            for definition in taken(script.path(), described, &mut problems) {
+                // What it does asks for itself; that it is called is no more than a function call.
+                gate.allow_by_default(&definition.name);
+                let tool = ScriptTool::new(Arc::clone(script), definition, session, agent);
+                put(Source::Custom, Arc::new(tool), script.path());
+            }
+        }
+        for program in &self.programs {
+            match program.describe(memory).await {
+                Ok(definition) => {
+                    let tool = ProgramTool::new(program.clone(), definition, session, agent);
+                    put(Source::Custom, Arc::new(tool), program.path());
+                }
+                Err(problem) => problems.push(format!("{}: {problem}", program.path().display())),
+            }
+        }
+        for plugin in &self.plugins {
+            let script = plugin.script();
+            let described = plugin.describe(memory).await;
+            if let Ok(Described { hooks, .. }) = &described {
+                let odd: Vec<&str> =
+                    hooks.iter().map(String::as_str).filter(|h| !KNOWN_HOOKS.contains(h)).collect();
+                if !odd.is_empty() {
+                    problems.push(format!(
+                        "{}: these of its hooks have no effect here: {}",
+                        script.path().display(),
+                        odd.join(", ")
+                    ));
+                }
+            }
+            for definition in taken(script.path(), described, &mut problems) {
+                gate.allow_by_default(&definition.name);
+                let tool = ScriptTool::new(Arc::clone(script), definition, session, agent);
+                put(Source::Plugin, Arc::new(tool), script.path());
+            }
+        }
+        notices.extend(problems);
+        notices.extend(self.host.iter().flat_map(|host| host.take_notices()));
+        notices
+    }
+}
+
+/// Off unless somebody wants it: most models do better with plain calls.
+fn code_mode(bench: &Workbench) -> bool {
+    let on = |name: &str| matches!(bench.variable(name).as_deref(), Some("1" | "true"));
+    bench.config.settings.experimental.code_mode || on("OPENCODE_EXPERIMENTAL_CODE_MODE")
+}
+
+fn taken(
+    path: &Path,
+    described: Result<Described, toolwright_script::ScriptError>,
+    problems: &mut Vec<String>,
+) -> Vec<Definition> {
+    match described {
+        Ok(described) => {
+            let said = described.problems.iter().map(|p| format!("{}: {p}", path.display()));
+            problems.extend(said);
+            described.tools
+        }
+        Err(error) => {
+            problems.push(format!("{}: it is not used: {error}", path.display()));
+            Vec::new()
+        }
+    }
+}
+
+/// Providers take these letters and no others.
+fn unusable(name: &str) -> Option<String> {
+    const NAME_CHARS: usize = 64;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
+        return Some(format!(
+            "its tool \"{name}\" is not used: a name has 1 to {NAME_CHARS} letters, digits, _ and -"
+        ));
+    }
+    None
+}
+
+/// What scripts see: everything but our own keys and what steers a program's loader.
+fn environment(withheld: &[String]) -> BTreeMap<String, String> {
+    let kept = |name: &str| {
+        !withheld.iter().any(|w| w == name)
+            && !name.starts_with("LD_")
+            && !name.starts_with("DYLD_")
+    };
+    std::env::vars().filter(|(name, _)| kept(name)).collect()
+}
