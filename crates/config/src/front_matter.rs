@@ -3,6 +3,11 @@
 
 /// The top-level values and the text below, or nothing where there is no such head.
 pub(crate) fn split(text: &str) -> Option<(Vec<(String, String)>, &str)> {
+    cut(text).map(|(head, body)| (values(head), body))
+}
+
+/// The head and the text below, as they stand.
+pub(crate) fn cut(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rest = text.strip_prefix("---")?;
     let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;
@@ -10,7 +15,7 @@ pub(crate) fn split(text: &str) -> Option<(Vec<(String, String)>, &str)> {
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
             let body = &rest[head_end + line.len()..];
-            return Some((values(&rest[..head_end]), body));
+            return Some((&rest[..head_end], body));
         }
         head_end += line.len();
     }

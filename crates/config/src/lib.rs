@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod command;
 mod file;
 mod folders;
 mod front_matter;
@@ -16,9 +17,12 @@ mod matcher;
 mod paths;
 mod settings;
 mod skills;
+mod texts;
 mod tool_settings;
+mod yaml;
 
 pub use agent::{Agent, AgentError};
+pub use command::{Command, CommandError, Piece, mentions};
 pub use file::ConfigError;
 pub use folders::{ConfigFolder, config_folders};
 pub use hooks::{CommandHook, HookEvent};
@@ -27,9 +31,9 @@ pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
 pub use settings::{
-    AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
-    PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,
-    Switchable, ToolOutputSettings,
+    AgentMode, AgentSettings, CommandSettings, CompactionSettings, FormatterSettings,
+    ModelSettings, Ordered, PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings,
+    Settings, StaleEdits, Switchable, ToolOutputSettings,
 };
 pub use skills::{Skill, Skills, find_skills};
 pub use tool_settings::{

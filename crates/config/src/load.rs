@@ -6,9 +6,11 @@ use serde_json::Value;
 use toolwright_permission::{Action, Layer, LayerKind};
 
 use crate::file::{self, ConfigError};
+use crate::folders::ConfigFolder;
 use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
-use crate::settings::{Settings, switched};
+use crate::settings::{AgentSettings, CommandSettings, Settings, switched};
+use crate::texts;
 
 /// Looks up a variable; passed in so that tests need not change the process's own environment.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -78,6 +80,10 @@ impl Config {
         };
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
+            if path.is_dir() {
+                config.add_texts(kind, path, trusted);
+                continue;
+            }
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if is_absent(&error) => continue,
@@ -99,6 +105,51 @@ impl Config {
         config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
         Ok(config)
+    }
+
+    /// Agents and commands that are files of their own, in a folder that people keep for us.
+    fn add_texts(&mut self, kind: LayerKind, path: PathBuf, trusted: bool) {
+        let folder = ConfigFolder { path, kind };
+        let (value, warnings) = texts::read(&folder);
+        if kind == LayerKind::Project && !trusted {
+            let held: Vec<&str> =
+                value.as_object().into_iter().flatten().map(|(k, _)| k.as_str()).collect();
+            if !held.is_empty() {
+                self.warnings.push(format!(
+                    "{}: this folder is not trusted, so these are not used: {}s. Pass --trust to use them.",
+                    folder.path.display(),
+                    held.join("s, ")
+                ));
+            }
+            return;
+        }
+        self.warnings.extend(warnings);
+        self.take_texts(&folder.path, value);
+    }
+
+    /// One that does not fit is left out, and the others are used.
+    fn take_texts(&mut self, folder: &Path, value: Value) {
+        for (group, entries) in value.as_object().into_iter().flatten() {
+            for (name, entry) in entries.as_object().into_iter().flatten() {
+                let problem = match group.as_str() {
+                    "agent" => serde_json::from_value::<AgentSettings>(entry.clone()).err(),
+                    _ => serde_json::from_value::<CommandSettings>(entry.clone()).err(),
+                };
+                match problem {
+                    Some(problem) => self.warnings.push(format!(
+                        "{}: the {group} {name} is not used: {problem}",
+                        folder.display()
+                    )),
+                    None => {
+                        let mut own = serde_json::Map::new();
+                        own.insert(name.clone(), entry.clone());
+                        let mut whole = serde_json::Map::new();
+                        whole.insert(group.clone(), Value::Object(own));
+                        merge(&mut self.value, Value::Object(whole));
+                    }
+                }
+            }
+        }
     }
 
     /// Takes over what a file says, except its hooks: those of all files count, in an order of
@@ -192,7 +243,10 @@ fn candidates(
     add(LayerKind::Managed, both(paths.managed.join("toolwright"), "toolwright"));
     add(LayerKind::User, both(paths.config.join("opencode"), "config"));
     add(LayerKind::User, both(paths.config.join("opencode"), "opencode"));
+    found.push((LayerKind::User, paths.config.join("opencode")));
+    let mut add = |kind, files: [PathBuf; 2]| found.extend(files.map(|file| (kind, file)));
     add(LayerKind::User, both(paths.config.join("toolwright"), "toolwright"));
+    found.push((LayerKind::User, paths.config.join("toolwright")));
     let named = ["OPENCODE_CONFIG", "TOOLWRIGHT_CONFIG"].into_iter().filter_map(env);
     let named: Vec<_> = named.map(|file| (LayerKind::User, PathBuf::from(file))).collect();
 
@@ -203,8 +257,10 @@ fn candidates(
     for folder in folders {
         project.extend(both(folder.to_owned(), "opencode"));
         project.extend(both(folder.join(".opencode"), "opencode"));
+        project.push(folder.join(".opencode"));
         project.extend(both(folder.to_owned(), "toolwright"));
         project.extend(both(folder.join(".toolwright"), "toolwright"));
+        project.push(folder.join(".toolwright"));
     }
     found.extend(named);
     found.extend(project.into_iter().map(|file| (LayerKind::Project, file)));

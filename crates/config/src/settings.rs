@@ -73,6 +73,7 @@ pub struct Settings {
     /// Whether commands also see what a login shell sets.
     pub shell_login: Option<bool>,
     pub agent: BTreeMap<String, AgentSettings>,
+    pub command: BTreeMap<String, CommandSettings>,
     pub provider: BTreeMap<String, ProviderSettings>,
     pub permission: Option<PermissionSettings>,
     pub instructions: Vec<String>,
@@ -324,6 +325,17 @@ impl PermissionSettings {
                 .collect(),
         }
     }
+}
+
+/// A prompt that is kept under a name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct CommandSettings {
+    pub template: Option<String>,
+    pub description: Option<String>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub subtask: Option<bool>,
 }
 
 /// A plugin: a file or a package, with or without options of its own.
