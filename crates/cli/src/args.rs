@@ -44,6 +44,12 @@ pub enum Command {
     Models(Models),
     /// List the tools, or call one through the whole pipeline
     Tools(Tools),
+    /// List the agents, or make a new one
+    Agent(Agents),
+    /// Print the settings that apply here
+    Config(ConfigArguments),
+    /// Write or improve this project's AGENTS.md
+    Init(Init),
     /// Explain what the rules decide
     Permission(Permission),
     /// Say what was found on this machine and what to do next
@@ -58,7 +64,8 @@ const RUN_HELP: &str = "\
 Standard input is appended to the prompt:  git diff | tw run \"Review this\"
 Exit status: 0 done, 1 failed, 2 bad usage or configuration, 3 denied, 4 out of budget, 130 interrupted";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Parser)]
+#[command(name = "run")]
 pub struct Run {
     /// What to do; several words are joined
     pub prompt: Vec<String>,
@@ -80,6 +87,9 @@ pub struct Run {
     /// Attach a file; may be repeated
     #[arg(short, long = "file", value_name = "PATH")]
     pub files: Vec<PathBuf>,
+    /// Run this command of yours; the prompt is its arguments
+    #[arg(long, value_name = "NAME")]
+    pub command: Option<String>,
     /// How to print: for people or for programs
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -238,6 +248,90 @@ pub struct ToolCall {
     /// The whole outcome as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Agents {
+    #[command(subcommand)]
+    pub action: Option<AgentAction>,
+    /// One JSON array instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AgentAction {
+    /// List those that can work here
+    List {
+        /// One JSON array instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a new one as a Markdown file
+    Create(AgentCreate),
+}
+
+#[derive(Debug, Args)]
+pub struct AgentCreate {
+    /// Its name
+    pub name: String,
+    /// When to use it, for people and for the agents that give it work
+    #[arg(long, value_name = "TEXT")]
+    pub description: String,
+    /// Who may choose it
+    #[arg(long, value_enum, default_value_t = NewMode::All)]
+    pub mode: NewMode,
+    /// Its model, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "P/M")]
+    pub model: Option<String>,
+    /// What it is told; a place to fill in without it
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// It changes no file and runs no command
+    #[arg(long)]
+    pub read_only: bool,
+    /// For all projects instead of this one
+    #[arg(long)]
+    pub global: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewMode {
+    /// A person
+    Primary,
+    /// Other agents
+    Subagent,
+    /// Both
+    All,
+}
+
+impl NewMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Subagent => "subagent",
+            Self::All => "all",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArguments {
+    /// One value a line, with the file that it came from
+    #[arg(long)]
+    pub show_origin: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Init {
+    /// What it should pay attention to
+    pub focus: Vec<String>,
+    /// The model, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "P/M")]
+    pub model: Option<String>,
+    /// Allow what would be asked
+    #[arg(long)]
+    pub auto: bool,
 }
 
 #[derive(Debug, Args)]

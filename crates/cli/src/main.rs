@@ -2,9 +2,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agent;
 mod args;
 mod auth;
 mod compact;
+mod config;
 mod debug;
 mod doctor;
 mod exit;
@@ -64,6 +66,9 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options),
+        Some(Command::Agent(options)) => agent::agent(&shared, options),
+        Some(Command::Config(options)) => config::config(&shared, &options),
+        Some(Command::Init(options)) => run::init(&shared, options).await,
         Some(Command::Debug(options)) => debug::debug(&options),
         Some(Command::Doctor) => doctor::doctor(&shared).await,
         Some(Command::Completions { shell }) => {

@@ -42,6 +42,74 @@ pub fn find_instructions(paths: &Paths, directory: &Path, worktree: &Path) -> Ve
     found
 }
 
+/// Files of one setting, and folders that are looked into for it.
+const CONFIGURED_FILES: usize = 100;
+const CONFIGURED_FOLDERS: usize = 2_000;
+
+/// The files that the setting `instructions` names: paths and globs, seen from the folder and those
+/// above it up to the repository's root. Addresses on the network are left to whoever fetches.
+pub fn configured_instructions(
+    patterns: &[String],
+    paths: &Paths,
+    directory: &Path,
+    worktree: &Path,
+) -> Vec<Instruction> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for pattern in patterns.iter().filter(|pattern| !is_address(pattern)) {
+        let bases: Vec<PathBuf> = if let Some(below) = pattern.strip_prefix("~/") {
+            vec![paths.home.join(below)]
+        } else {
+            let above = directory.ancestors().take_while(|folder| folder.starts_with(worktree));
+            above.map(|folder| folder.join(pattern)).collect()
+        };
+        for base in bases {
+            let mut found = expand(&base);
+            found.retain(|file| !files.contains(file));
+            files.extend(found);
+        }
+    }
+    files.into_iter().take(CONFIGURED_FILES).filter_map(read).collect()
+}
+
+pub fn is_address(pattern: &str) -> bool {
+    pattern.starts_with("http://") || pattern.starts_with("https://")
+}
+
+/// A path with stars, as the files that it means. Without `**` a star stays within its folder.
+fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let text = pattern.display().to_string();
+    let Some(star) = text.find(['*', '?', '[', '{']) else {
+        return if pattern.is_file() { vec![pattern.to_owned()] } else { Vec::new() };
+    };
+    let root = text[..star].rfind('/').map_or("/", |cut| &text[..cut]).to_owned();
+    let depth = if text.contains("**") { usize::MAX } else { text[star..].matches('/').count() };
+    let wanted = text.replace("**/", "*");
+    let mut found = Vec::new();
+    let mut folders = vec![(PathBuf::from(&root), 0)];
+    let mut looked = 0;
+    while let Some((folder, level)) = folders.pop() {
+        looked += 1;
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && level < depth && looked < CONFIGURED_FOLDERS {
+                let skipped = hidden || entry.file_name() == "node_modules";
+                if !skipped {
+                    folders.push((path, level + 1));
+                }
+            } else if path.is_file()
+                && toolwright_permission::matches(&path.display().to_string(), &wanted)
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
 fn read(path: PathBuf) -> Option<Instruction> {
     if !path.is_file() {
         return None;

@@ -26,7 +26,7 @@ pub use command::{Command, CommandError, Piece, mentions};
 pub use file::ConfigError;
 pub use folders::{ConfigFolder, config_folders};
 pub use hooks::{CommandHook, HookEvent};
-pub use instructions::{Instruction, find_instructions};
+pub use instructions::{Instruction, configured_instructions, find_instructions, is_address};
 pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;

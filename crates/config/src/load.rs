@@ -1,5 +1,6 @@
 //! All sources together, from the outermost to the innermost.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -58,6 +59,8 @@ pub struct Config {
     /// Those of all files, in the order in which they are run.
     pub hooks: Vec<CommandHook>,
     pub warnings: Vec<String>,
+    /// For each value, by its JSON pointer, the file that said it last.
+    pub origins: BTreeMap<String, PathBuf>,
 }
 
 impl Config {
@@ -77,6 +80,7 @@ impl Config {
             layers: Vec::new(),
             hooks: Vec::new(),
             warnings: Vec::new(),
+            origins: BTreeMap::new(),
         };
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
@@ -145,10 +149,35 @@ impl Config {
                         own.insert(name.clone(), entry.clone());
                         let mut whole = serde_json::Map::new();
                         whole.insert(group.clone(), Value::Object(own));
-                        merge(&mut self.value, Value::Object(whole));
+                        let whole = Value::Object(whole);
+                        self.trace(folder, &whole);
+                        merge(&mut self.value, whole);
                     }
                 }
             }
+        }
+    }
+
+    /// Remembers who said what.
+    fn trace(&mut self, path: &Path, value: &Value) {
+        fn walk(origins: &mut BTreeMap<String, PathBuf>, at: &str, value: &Value, path: &Path) {
+            match value.as_object().filter(|map| !map.is_empty()) {
+                Some(map) => {
+                    for (key, inner) in map {
+                        let key = key.replace('~', "~0").replace('/', "~1");
+                        walk(origins, &format!("{at}/{key}"), inner, path);
+                    }
+                }
+                None => {
+                    // What stood below is no longer there.
+                    let below = format!("{at}/");
+                    origins.retain(|known, _| !known.starts_with(&below));
+                    origins.insert(at.to_owned(), path.to_owned());
+                }
+            }
+        }
+        if value.as_object().is_some_and(|map| !map.is_empty()) {
+            walk(&mut self.origins, "", value, path);
         }
     }
 
@@ -188,6 +217,7 @@ impl Config {
         if !rules.is_empty() {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
         }
+        self.trace(path, &parsed.value);
         merge(&mut self.value, parsed.value);
         self.sources.push(Source { path: path.to_owned(), kind });
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())

@@ -9,6 +9,7 @@
 mod agent;
 mod auth;
 mod choose;
+mod commands;
 mod configured;
 mod feedback;
 mod given;

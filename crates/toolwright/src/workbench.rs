@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
 use toolwright_config::{
-    Agent, AgentError, Config, ConfigError, Paths, Skill, StaleEdits, find_instructions,
-    find_skills,
+    Agent, AgentError, Config, ConfigError, Instruction, Paths, Skill, StaleEdits,
+    configured_instructions, find_instructions, find_skills,
 };
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
@@ -214,8 +214,7 @@ impl Workbench {
             Some(StaleEdits::Allow) => toolwright_tools::StaleEdits::Allow,
             _ => toolwright_tools::StaleEdits::Error,
         };
-        let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
-        let in_prompt = find_instructions(&self.paths, directory, worktree);
+        let in_prompt = self.instructions();
         let given = session.map(given_instructions).unwrap_or_default();
         let nearby = Nearby::knowing(in_prompt.into_iter().map(|i| i.path), given);
         toolwright_tools::register_file_tools(&registry, stale, &self.feedback, nearby);
@@ -447,11 +446,26 @@ impl Workbench {
         Ok((log, session, notices.iter().map(ToString::to_string).collect()))
     }
 
+    /// The rules that people wrote for agents here, each file once.
+    fn instructions(&self) -> Vec<Instruction> {
+        let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
+        let mut found = find_instructions(&self.paths, directory, worktree);
+        let patterns = &self.config.settings.instructions;
+        for more in configured_instructions(patterns, &self.paths, directory, worktree) {
+            if !found.iter().any(|known| known.path == more.path) {
+                found.push(more);
+            }
+        }
+        found
+    }
+
     pub(crate) fn system(&self, agent: &Agent) -> String {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
-        let found = find_instructions(&self.paths, directory, worktree);
-        let instructions: Vec<_> =
-            found.into_iter().map(|i| (i.path.display().to_string(), i.text)).collect();
+        let instructions: Vec<_> = self
+            .instructions()
+            .into_iter()
+            .map(|i| (i.path.display().to_string(), i.text))
+            .collect();
         system_prompt(&Context {
             directory,
             worktree,

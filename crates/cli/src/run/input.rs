@@ -42,6 +42,18 @@ pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
     Ok(content)
 }
 
+/// Takes the words out of a prompt; what is attached stays.
+pub fn text_of(content: &mut Vec<Content>) -> String {
+    match content.first() {
+        Some(Content::Text { text }) if !text.starts_with("<file ") => {
+            let text = text.clone();
+            content.remove(0);
+            text
+        }
+        _ => String::new(),
+    }
+}
+
 /// The form that `--output-schema` asks for.
 pub fn answer_form(path: &Path) -> Result<FinalAnswer, Problem> {
     let shown = path.display();

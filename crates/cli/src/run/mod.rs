@@ -11,15 +11,18 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use toolwright::config::Command;
+use toolwright::llm::Content;
 use toolwright::session::TurnStatus;
 use toolwright::{
     CancellationToken, Desk, DeskOptions, Engine, Event, Handover, JobInfo, Jobs, Selection,
     SessionChoice, TurnEnd, Workbench,
 };
 
-use crate::args::{Effort, Format, Run, Shared};
+use crate::args::{Effort, Format, Init, Run, Shared};
 use crate::exit::{Exit, Problem};
 use crate::terminal::{Style, harmless, note, print};
 
@@ -56,7 +59,23 @@ fn effort(effort: Effort) -> toolwright::llm::Effort {
     }
 }
 
-pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
+/// `tw init`: the command of that name, headless.
+pub async fn init(shared: &Shared, options: Init) -> Result<Exit, Problem> {
+    let mut words =
+        vec!["run", "--command", "init"].into_iter().map(str::to_owned).collect::<Vec<_>>();
+    if options.auto {
+        words.push("--auto".to_owned());
+    }
+    if let Some(model) = options.model {
+        words.extend(["-m".to_owned(), model]);
+    }
+    words.push("--".to_owned());
+    words.extend(options.focus);
+    let run = Run::try_parse_from(words).map_err(|e| Problem::usage(e.to_string()))?;
+    self::run(shared, run).await
+}
+
+pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     if options.fork && !options.resume && options.session.is_none() {
         return Err(Problem::usage("--fork needs a session to copy: add -c or -s ID"));
     }
@@ -65,7 +84,27 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     for warning in &workbench.config.warnings {
         note(&style.attention(&format!("! {warning}")));
     }
-    let content = input::prompt(&options).await?;
+    let command = match &options.command {
+        None => None,
+        Some(name) => Some(
+            Command::find(&workbench.config.settings, name)
+                .map_err(|e| Problem::usage(e.to_string()))?,
+        ),
+    };
+    let mut content = input::prompt(&options).await?;
+    let opening = match command {
+        None => Opening::Words,
+        Some(command) => {
+            // What it says itself counts where the person says nothing.
+            let agent = command.agent.clone().filter(|name| workbench.agent(Some(name)).is_ok());
+            options.agent = options.agent.take().or(agent);
+            options.model = options.model.take().or_else(|| command.model.clone());
+            let arguments = input::text_of(&mut content);
+            // There is something to do even without arguments.
+            content.insert(0, Content::text(format!("/{} {arguments}", command.name)));
+            Opening::Command(Box::new(command), arguments)
+        }
+    };
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
     let session = match (&options.session, options.resume) {
         (Some(id), _) => SessionChoice::Id(id.clone()),
@@ -130,7 +169,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         return Ok(Exit::Failed);
     }
     let manner = Manner { interactive, commands: options.commands };
-    let end = drive(desk, content, sender, events, face, manner).await;
+    let end = drive(desk, (opening, content), sender, events, face, manner).await;
     if options.output_schema.is_some()
         && end.status == TurnStatus::Done
         && options.format == Format::Text
@@ -138,6 +177,31 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         print(&format!("{}\n", end.answer));
     }
     Ok(Exit::from(end.status))
+}
+
+/// How a run begins: with a person's words as they are, or with a command of theirs.
+enum Opening {
+    Words,
+    Command(Box<Command>, String),
+}
+
+impl Opening {
+    /// What the model is told. What a command needs may be refused.
+    async fn content(
+        self,
+        given: Vec<Content>,
+        handover: &Handover,
+    ) -> Result<Vec<Content>, String> {
+        match self {
+            Self::Words => Ok(handover.with_mentions(given).await),
+            Self::Command(command, arguments) => {
+                let mut content = handover.render(&command, &arguments).await?;
+                // The first part only names it.
+                content.extend(given.into_iter().skip(1));
+                Ok(content)
+            }
+        }
+    }
 }
 
 /// Who talks to the run while it works.
@@ -149,7 +213,7 @@ struct Manner {
 /// Runs the turn, and those that were queued behind it, and shows it all until it has come to its end.
 async fn drive(
     desk: Desk,
-    content: Vec<toolwright::llm::Content>,
+    (opening, given): (Opening, Vec<Content>),
     sender: mpsc::Sender<Event>,
     events: mpsc::Receiver<Event>,
     face: Box<dyn Face>,
@@ -163,8 +227,16 @@ async fn drive(
     let asker = manner.interactive.then(|| ask::Asker::new(questions));
     let shown = show(face, events, asker, cancel.clone());
     let work = async {
-        let mut end = if !content.is_empty() {
-            Some(engine.prompt(content, &cancel, &sender).await)
+        let mut end = if !given.is_empty() {
+            match opening.content(given, &handover).await {
+                Ok(content) => Some(engine.prompt(content, &cancel, &sender).await),
+                Err(problem) => {
+                    sender.send(Event::Notice { text: problem.clone() }).await.ok();
+                    let end = refused(problem);
+                    sender.send(Event::TurnEnded(end.clone())).await.ok();
+                    Some(end)
+                }
+            }
         } else if engine.session().is_cut_off() {
             Some(engine.resume(&cancel, &sender).await)
         } else {
@@ -264,6 +336,11 @@ fn first_line(command: &str) -> String {
     let line = command.trim().lines().next().unwrap_or_default();
     let shown: String = harmless(line).chars().take(SHOWN).collect();
     if shown.len() < command.trim().len() { format!("{shown}…") } else { shown }
+}
+
+/// What a command needs was refused: nothing was said to the model.
+fn refused(problem: String) -> TurnEnd {
+    TurnEnd { status: TurnStatus::Denied, problem: Some(problem), ..nothing_done() }
 }
 
 /// There was nothing to go on with after all.

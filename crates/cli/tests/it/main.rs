@@ -30,6 +30,7 @@ mod sessions;
 mod stats;
 mod subagents;
 mod tools_command;
+mod yours;
 
 use serde_json::Value;
 use toolwright_testkit::{Captured, Folder};

@@ -1,0 +1,169 @@
+//! A command as the prompt that it stands for: its shell commands run, its files attached.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use toolwright_config::{AgentMode, Command, Piece, mentions};
+use toolwright_llm::Content;
+use toolwright_proc::{Ended, Spec, find_program};
+use toolwright_tool::{Access, Decision, Extent, Gate, Hint, Plan, Question};
+
+use crate::planning::Handover;
+use crate::secrets;
+
+/// How long one shell command of a template may take, and what of its output is used.
+const SHELL_LIMIT: Duration = Duration::from_secs(60);
+const SHELL_CAP_BYTES: usize = 64 << 10;
+
+/// A mentioned file that is larger is better read in parts.
+const FILE_CAP_BYTES: u64 = 256 << 10;
+
+/// Mentioned files that are attached.
+const FILES: usize = 20;
+
+impl Handover {
+    /// What the command says, with everything in its place. A shell command that is refused is the
+    /// error.
+    pub async fn render(&self, command: &Command, arguments: &str) -> Result<Vec<Content>, String> {
+        let mut text = String::new();
+        for piece in command.fill(arguments) {
+            match piece {
+                Piece::Text(words) => text.push_str(&words),
+                Piece::Shell(line) => text.push_str(&self.shell(&line).await?),
+            }
+        }
+        let text = text.trim().to_owned();
+        let mut content = vec![Content::text(text.clone())];
+        if let Some(worker) = self.worker_for(command) {
+            content.insert(0, Content::text(given_to(&worker)));
+        }
+        content.extend(self.mentioned(&text).await);
+        Ok(content)
+    }
+
+    /// The agent that a command is work for, where it is.
+    fn worker_for(&self, command: &Command) -> Option<String> {
+        let agent = command.agent.clone();
+        let workers = self.bench.workers();
+        let known = |name: &str| workers.iter().find(|worker| worker.name == name);
+        let only_works =
+            agent.as_deref().and_then(known).is_some_and(|a| a.mode == AgentMode::Subagent);
+        match command.subtask {
+            Some(false) => None,
+            Some(true) => agent.filter(|name| known(name).is_some()).or(Some("general".to_owned())),
+            None => agent.filter(|_| only_works),
+        }
+    }
+
+    /// The files and agents that a text mentions with `@`, as far as they may be looked at.
+    pub async fn mentioned(&self, text: &str) -> Vec<Content> {
+        let mut content = Vec::new();
+        for name in mentions(text).into_iter().take(FILES) {
+            let path = match name.strip_prefix("~/") {
+                Some(below) => self.bench.paths.home.join(below),
+                None => self.bench.workspace.resolve_in(self.bench.workspace.directory(), &name),
+            };
+            if path.is_file() {
+                content.extend(self.file(&name, &path).await);
+            } else if self.bench.workers().iter().any(|worker| worker.name == name) {
+                content.push(Content::text(given_to(&name)));
+            }
+        }
+        content
+    }
+
+    async fn file(&self, name: &str, path: &Path) -> Option<Content> {
+        let path = self.bench.workspace.resolve(&path.display().to_string());
+        let access = Access::Read { path: path.clone(), extent: Extent::Single };
+        self.ask(Plan::new(format!("attach {name}"), vec![access])).await.ok()?;
+        let size = std::fs::metadata(&path).ok()?.len();
+        if size > FILE_CAP_BYTES {
+            return Some(Content::text(format!(
+                "({name} has {size} bytes: read what is needed of it.)"
+            )));
+        }
+        let text = String::from_utf8(std::fs::read(&path).ok()?).ok()?;
+        Some(Content::text(format!("<file path=\"{name}\">\n{text}\n</file>")))
+    }
+
+    async fn ask(&self, plan: Plan) -> Result<(), String> {
+        let question = Question {
+            position: 0,
+            tool: "command".to_owned(),
+            arguments: Value::Null,
+            summary: plan.summary.clone(),
+            requests: plan.requests(&self.bench.workspace),
+            preview: plan.preview(),
+            hint: Hint::Nothing,
+        };
+        match self.gate.decide(&question).await {
+            Decision::Allow { .. } => Ok(()),
+            Decision::Deny { message, .. } => Err(message),
+        }
+    }
+
+    /// What a shell command of a template prints. One that fails says so in its place.
+    async fn shell(&self, line: &str) -> Result<String, String> {
+        let directory = self.bench.workspace.directory().to_owned();
+        let access = Access::Execute { command: line.to_owned(), directory: directory.clone() };
+        self.ask(Plan::new(line.to_owned(), vec![access])).await?;
+        let path = self.bench.variable("PATH").unwrap_or_default();
+        let shell =
+            ["bash", "sh"].iter().find_map(|name| find_program(name, path.as_ref(), &|_| false));
+        let shell = shell.ok_or("there is no shell on this machine")?;
+        let mut spec = Spec::new(shell, directory).arg("-c").arg(line);
+        spec.withheld =
+            secrets::key_variables(&self.bench.config.settings).map(str::to_owned).collect();
+        let mut child = spec.spawn().map_err(|e| e.to_string())?;
+        let mut kept = Vec::new();
+        let work = async {
+            if let Some(mut output) = child.output() {
+                let mut chunk = [0; 8192];
+                while let Ok(count @ 1..) = output.read(&mut chunk).await {
+                    let room = SHELL_CAP_BYTES.saturating_sub(kept.len()).min(count);
+                    kept.extend_from_slice(&chunk[..room]);
+                }
+            }
+            child.wait().await
+        };
+        let ended = tokio::time::timeout(SHELL_LIMIT, work).await;
+        let mut said = String::from_utf8_lossy(&kept).trim_end().to_owned();
+        match ended {
+            Ok(Ended::Exit(0)) => {}
+            Ok(Ended::Exit(code)) => said.push_str(&format!("\n({line}: exit status {code})")),
+            Ok(Ended::Signal(signal)) => {
+                said.push_str(&format!("\n({line}: ended by signal {signal})"))
+            }
+            Err(_) => {
+                child.end().await;
+                said.push_str(&format!("\n({line}: ended after {} s)", SHELL_LIMIT.as_secs()));
+            }
+        }
+        Ok(said)
+    }
+
+    /// The person's words with the files and agents that they mention.
+    pub async fn with_mentions(&self, mut content: Vec<Content>) -> Vec<Content> {
+        let texts: Vec<String> = content
+            .iter()
+            .filter_map(|part| match part {
+                Content::Text { text } if text.contains('@') && !text.starts_with("<file ") => {
+                    Some(text.clone())
+                }
+                _ => None,
+            })
+            .collect();
+        for text in texts {
+            content.extend(self.mentioned(&text).await);
+        }
+        content
+    }
+}
+
+fn given_to(agent: &str) -> String {
+    format!(
+        "Give this work to the agent \"{agent}\" with the task tool, and report what comes of it."
+    )
+}
