@@ -269,6 +269,7 @@ impl Engine {
     /// Tells the hooks that whoever worked with this session leaves it, and what they want people to
     /// know. The session can be taken up again.
     pub async fn close(&mut self) -> Vec<String> {
+        self.hooks.catch_up().await;
         if self.hooks.any(Point::SessionEnd) {
             self.hooks.run(Point::SessionEnd, &json!({ "reason": "other" }), json!({})).await;
         }

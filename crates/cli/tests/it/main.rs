@@ -4,6 +4,7 @@
 
 mod after_edit;
 mod bad_input;
+mod corpus;
 mod crash;
 mod demo;
 mod edits;

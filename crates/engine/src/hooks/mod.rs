@@ -20,6 +20,9 @@ use toolwright_tool::Hint;
 /// How long a hook may take when it does not say.
 const USUAL_DEADLINE: Duration = Duration::from_secs(60);
 
+/// How long listeners are waited for when a session is left.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
 /// Reports that wait to be shown.
 const NOTICES_CAP: usize = 64;
 
@@ -190,6 +193,13 @@ impl Hooks {
     /// Passes an event on to those who listen, without waiting for them.
     pub(crate) fn tell(&self, event: &crate::event::Event) {
         self.teller.get_or_init(|| told::Teller::start(self.hooks.clone())).tell(event);
+    }
+
+    /// Lets those who listen hear the last of it, for a short while.
+    pub(crate) async fn catch_up(&self) {
+        if let Some(teller) = self.teller.get().filter(|_| self.any(Point::Event)) {
+            tokio::time::timeout(CATCH_UP, teller.caught_up()).await.ok();
+        }
     }
 
     fn report(&self, notice: String) {

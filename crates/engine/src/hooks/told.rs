@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Hook, Point};
@@ -12,16 +12,29 @@ use crate::event::Event;
 /// Events that wait for slow hooks; what comes when it is full is not told.
 const CAPACITY: usize = 256;
 
+enum Told {
+    Event(Value),
+    /// Everything before it has been told.
+    Reached(oneshot::Sender<()>),
+}
+
 pub(super) struct Teller {
-    sender: mpsc::Sender<Value>,
+    sender: mpsc::Sender<Told>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Teller {
     pub(super) fn start(hooks: Vec<Arc<dyn Hook>>) -> Self {
-        let (sender, mut events) = mpsc::channel::<Value>(CAPACITY);
+        let (sender, mut events) = mpsc::channel::<Told>(CAPACITY);
         let task = tokio::spawn(async move {
-            while let Some(event) = events.recv().await {
+            while let Some(told) = events.recv().await {
+                let event = match told {
+                    Told::Event(event) => event,
+                    Told::Reached(waiting) => {
+                        waiting.send(()).ok();
+                        continue;
+                    }
+                };
                 let input = json!({ "event": event });
                 for hook in hooks.iter().filter(|hook| hook.wants(Point::Event)) {
                     // What goes wrong in a listener is its own business: nothing hangs on it.
@@ -33,8 +46,23 @@ impl Teller {
     }
 
     pub(super) fn tell(&self, event: &Event) {
+        if let Event::TurnEnded(end) = event
+            && end.problem.is_some()
+        {
+            let properties = json!({ "error": end.problem, "status": end.status });
+            let error = json!({ "type": "session.error", "properties": properties });
+            self.sender.try_send(Told::Event(error)).ok();
+        }
         if let Some(event) = as_json(event) {
-            self.sender.try_send(event).ok();
+            self.sender.try_send(Told::Event(event)).ok();
+        }
+    }
+
+    /// Until those who listen have heard everything so far.
+    pub(super) async fn caught_up(&self) {
+        let (sender, reached) = oneshot::channel();
+        if self.sender.send(Told::Reached(sender)).await.is_ok() {
+            reached.await.ok();
         }
     }
 }
@@ -60,9 +88,6 @@ fn as_json(event: &Event) -> Option<Value> {
         ),
         Event::Compacted { before, after } => {
             ("session.compacted", json!({ "before": before, "after": after }))
-        }
-        Event::TurnEnded(end) if end.problem.is_some() => {
-            ("session.error", json!({ "error": end.problem, "status": end.status }))
         }
         Event::TurnEnded(end) => ("session.idle", json!({ "status": end.status })),
         _ => return None,

@@ -1,0 +1,1 @@
+exports.lower = (text) => text.toLowerCase()
