@@ -21,7 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Empty if there is neither text nor a file.
 pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
-    let mut text = options.prompt.join(" ").trim().to_owned();
+    // What was one word to the shell is one argument of a command.
+    let word = |word: &String| match options.command.is_some() && word.contains(char::is_whitespace)
+    {
+        true => format!("\"{}\"", word.replace('"', "'")),
+        false => word.clone(),
+    };
+    let words: Vec<String> = options.prompt.iter().map(word).collect();
+    let mut text = words.join(" ").trim().to_owned();
     if !options.commands && !std::io::stdin().is_terminal() {
         let piped = read_stdin().await?;
         let piped = piped.trim_end();
