@@ -46,6 +46,8 @@ pub enum Command {
     Tools(Tools),
     /// List the agents, or make a new one
     Agent(Agents),
+    /// Install, list and remove packages with plugins
+    Plugin(Plugins),
     /// Print the settings that apply here
     Config(ConfigArguments),
     /// Write or improve this project's AGENTS.md
@@ -313,6 +315,32 @@ impl NewMode {
             Self::All => "all",
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct Plugins {
+    #[command(subcommand)]
+    pub action: PluginAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginAction {
+    /// Fetch a package from npm, pinned to its version; nothing of it is run for that
+    Install {
+        /// Its name, with or without @VERSION
+        name: String,
+    },
+    /// Remove one
+    Remove {
+        /// Its name
+        name: String,
+    },
+    /// Say which are there
+    List {
+        /// One JSON array instead of text
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod doctor;
 mod exit;
 mod models;
 mod permission;
+mod plugin;
 mod run;
 mod sessions;
 mod stats;
@@ -68,6 +69,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Permission(options)) => permission::permission(&shared, options),
         Some(Command::Agent(options)) => agent::agent(&shared, options),
         Some(Command::Config(options)) => config::config(&shared, &options),
+        Some(Command::Plugin(options)) => plugin::plugin(&shared, options).await,
         Some(Command::Init(options)) => run::init(&shared, options).await,
         Some(Command::Debug(options)) => debug::debug(&options),
         Some(Command::Doctor) => doctor::doctor(&shared).await,

@@ -291,13 +291,17 @@ fn bytes_and_hashes<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Js<()> {
         data: TypedArray<'js, u8>,
         key: Opt<Option<TypedArray<'js, u8>>>,
     ) -> Js<TypedArray<'js, u8>> {
+        if name == "md5" && key.0.as_ref().is_none_or(Option::is_none) {
+            use md5::Digest as _;
+            return TypedArray::new(ctx, md5::Md5::digest(copied(&data)).to_vec());
+        }
         let (plain, keyed) = match name.as_str() {
             "sha1" => (&digest::SHA1_FOR_LEGACY_USE_ONLY, hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
             "sha256" => (&digest::SHA256, hmac::HMAC_SHA256),
             "sha384" => (&digest::SHA384, hmac::HMAC_SHA384),
             "sha512" => (&digest::SHA512, hmac::HMAC_SHA512),
             _ => {
-                let known = "sha1, sha256, sha384, sha512";
+                let known = "md5, sha1, sha256, sha384, sha512";
                 return Err(throw(
                     &ctx,
                     &format!("the hash {name} is not available; known: {known}"),

@@ -31,6 +31,26 @@ const BUILT_IN: &[&str] = &[
     "util",
 ];
 
+/// Those of which only the names are there.
+const NAMED: &[&str] = &[
+    "cluster",
+    "dns",
+    "dns/promises",
+    "http",
+    "http2",
+    "https",
+    "net",
+    "readline",
+    "readline/promises",
+    "stream",
+    "stream/promises",
+    "tls",
+    "v8",
+    "vm",
+    "worker_threads",
+    "zlib",
+];
+
 /// Names under which our own plugin module is known.
 const PLUGIN: &[&str] = &["@opencode-ai/plugin", "@opencode-ai/plugin/tool", "toolwright"];
 const ZOD: &[&str] = &["zod", "zod/v4", "zod/v3", "zod/mini", "zod/v4-mini"];
@@ -50,7 +70,7 @@ pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
         return Ok("tw:zod".to_owned());
     }
     let plain = name.strip_prefix("node:").unwrap_or(name);
-    if BUILT_IN.contains(&plain) {
+    if BUILT_IN.contains(&plain) || NAMED.contains(&plain) {
         return Ok(format!("node:{plain}"));
     }
     if name.starts_with("node:") {

@@ -279,3 +279,50 @@ async fn imports_may_go_in_circles() {
     );
     assert_eq!(shop.call(&script, "c", json!({})).await.unwrap(), "ab");
 }
+
+#[tokio::test]
+async fn names_are_matched_and_the_older_client_for_the_web_answers() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 1024];
+        assert!(stream.read(&mut head).unwrap() > 0);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+            .unwrap();
+    });
+    let shop = Shop::new();
+    shop.write("src/a.ts", "");
+    shop.write("src/deep/b.ts", "");
+    shop.write("src/c.js", "");
+    let script = shop.tools(
+        "web.ts",
+        r#"
+import http from "node:http"
+import { Glob } from "bun"
+import { Readable } from "stream"
+export default {
+  description: "d",
+  args: {},
+  async execute({ url }: { url: string }) {
+    const found = (await Array.fromAsync(new Glob("src/**/*.{ts,tsx}").scan("."))).sort()
+    const text = await new Promise((resolve, reject) => {
+      http.get(url, (res) => {
+        let all = ""
+        res.setEncoding("utf8")
+        res.on("data", (d) => (all += d))
+        res.on("end", () => resolve(`${res.statusCode} ${all}`))
+      }).on("error", reject)
+    })
+    let said = ""
+    try { new Readable() } catch (e: any) { said = e.message }
+    return [found.join(" "), new Glob("*.md").match("a.md"), text, said.includes("not available")].join("; ")
+  },
+}
+"#,
+    );
+    let said = shop.call(&script, "web", json!({ "url": address })).await.unwrap();
+    assert_eq!(said, "src/a.ts src/deep/b.ts; true; 200 hello; true");
+}

@@ -16,6 +16,7 @@ mod given;
 mod hooks;
 mod housekeeping;
 mod keyring;
+mod packages;
 mod planning;
 mod plugins;
 mod scripts;
@@ -27,6 +28,7 @@ pub use agent::{Agent, AgentBuilder, AskError};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use keyring::{Keyring, KeyringError};
+pub use packages::{PackageError, Packages};
 pub use planning::Handover;
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 

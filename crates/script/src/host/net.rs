@@ -26,6 +26,8 @@ impl Host {
         let mut body = payload["body"].as_str().map(|b| STANDARD.decode(b).unwrap_or_default());
         let mut headers = headers_of(&payload["headers"])?;
         let client = self.client.get_or_init(|| {
+            // Fails only when a provider is installed already, which serves as well.
+            drop(rustls::crypto::ring::default_provider().install_default());
             let builder =
                 Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
             builder.build().map_err(|e| e.to_string())

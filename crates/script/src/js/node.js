@@ -357,6 +357,36 @@
   promises.exists = async (file) => (await host("fs.stat", { path: at(file), quiet: true }).catch(() => null)) !== null;
   fs.exists = (file, callback) => promises.exists(file).then(callback);
 
+  // Streams of files: written when they end, read in one piece.
+  fs.createWriteStream = (file, options) => {
+    const pieces = [];
+    const stream = new Emitter();
+    return Object.assign(stream, {
+      path: file,
+      write: (data) => (pieces.push(typeof data === "string" ? decode(data) : bytesOf(data)), true),
+      end: (data) => {
+        if (data !== undefined && typeof data !== "function") pieces.push(typeof data === "string" ? decode(data) : bytesOf(data));
+        const flag = options?.flags === "a" ? "a" : "w";
+        promises.writeFile(file, Buffer.concat(pieces), { flag }).then(() => (stream.emit("finish"), stream.emit("close")), (error) => stream.emit("error", error));
+      },
+      close: (done) => done?.(),
+    });
+  };
+  fs.createReadStream = (file, options) => {
+    const stream = Object.assign(new Emitter(), { path: file, setEncoding() {}, close() {} });
+    const encoding = encodingOf(options);
+    promises.readFile(file, encoding).then((data) => (stream.emit("open"), stream.emit("data", data), stream.emit("end"), stream.emit("close")), (error) => stream.emit("error", error));
+    stream.pipe = (target) => (promises.readFile(file).then((data) => (target.write(data), target.end()), (error) => stream.emit("error", error)), target);
+    return stream;
+  };
+  for (const name of ["watch", "watchFile", "unwatchFile", "open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
+    fs[name] = () => {
+      throw new Error(`fs.${name} is not available in Toolwright's script engine`);
+    };
+  }
+  promises.watch = fs.watch;
+  promises.open = fs.open;
+
   // Processes.
   const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${String(word).replaceAll("'", `'\\''`)}'`);
   const runOptions = (command, options = {}) => ({
@@ -569,8 +599,53 @@
       },
     };
   };
+  // Patterns of names, as people write them: ** any folders, * and ? within one, {a,b} one of them.
+  const patternOf = (glob) => {
+    let made = "";
+    let depth = 0;
+    for (let i = 0; i < glob.length; i++) {
+      const c = glob[i];
+      if (c === "*" && glob[i + 1] === "*") {
+        i += glob[i + 2] === "/" ? 2 : 1;
+        made += glob[i] === "/" ? "(?:[^/]+/)*" : ".*";
+      } else if (c === "*") made += "[^/]*";
+      else if (c === "?") made += "[^/]";
+      else if (c === "{") (depth++, (made += "(?:"));
+      else if (c === "}" && depth) (depth--, (made += ")"));
+      else if (c === "," && depth) made += "|";
+      else made += /[\\^$.|+()[\]]/.test(c) ? `\\${c}` : c;
+    }
+    return new RegExp(`^${made}$`);
+  };
+  class Glob {
+    constructor(pattern) {
+      this.pattern = pattern.replace(/^\.\//, "");
+      this.expression = patternOf(this.pattern);
+    }
+    match(name) {
+      return this.expression.test(name);
+    }
+    #kept(found, { dot = false, onlyFiles = true } = {}) {
+      const hidden = (name) => name.split("/").some((piece) => piece.startsWith("."));
+      const kept = found.filter((f) => (!onlyFiles || f.kind !== "folder") && (dot || !hidden(f.name)) && this.match(f.name));
+      return kept.map((f) => f.name);
+    }
+    async *scan(options = {}) {
+      const given = typeof options === "string" ? { cwd: options } : options;
+      const cwd = path.resolve(given.cwd ?? ".");
+      const found = await host("fs.readdir", { path: cwd, recursive: true });
+      for (const name of this.#kept(found, given)) yield given.absolute ? path.join(cwd, name) : name;
+    }
+    *scanSync(options = {}) {
+      const given = typeof options === "string" ? { cwd: options } : options;
+      const cwd = path.resolve(given.cwd ?? ".");
+      const found = hostSync("fs.readdir", { path: cwd, recursive: true });
+      for (const name of this.#kept(found, given)) yield given.absolute ? path.join(cwd, name) : name;
+    }
+  }
   const Bun = {
     $,
+    Glob,
     env,
     version: "1.2.0",
     argv: process.argv,
@@ -682,6 +757,86 @@
     escape: encodeURIComponent, unescape: decodeURIComponent,
   };
   const url = { URL, URLSearchParams, fileURLToPath, pathToFileURL, parse: (text) => new URL(text), format: String };
+  // Node's client for HTTP, over fetch: an answer comes in one piece.
+  class Incoming extends Emitter {
+    constructor(answer, bytes) {
+      super();
+      Object.assign(this, { statusCode: answer.status, statusMessage: answer.statusText, headers: Object.fromEntries(answer.headers), bytes: Buffer.from(bytes) });
+    }
+    setEncoding(encoding) {
+      this.encoding = encoding;
+      return this;
+    }
+    resume() {
+      return this;
+    }
+    pipe(target) {
+      target.write(this.bytes);
+      target.end();
+      return target;
+    }
+    async *[Symbol.asyncIterator]() {
+      yield this.encoding ? this.bytes.toString(this.encoding) : this.bytes;
+    }
+  }
+  const client = (protocol) => {
+    const request = (first, second, third) => {
+      const callback = [third, second].find((given) => typeof given === "function");
+      const plain = (given) => (given !== null && typeof given === "object" && !(given instanceof URL) ? given : {});
+      const options = { ...plain(first), ...plain(second) };
+      const address = typeof first === "string" || first instanceof URL ? String(first) : `${options.protocol ?? protocol}//${options.hostname ?? options.host}${options.port ? `:${options.port}` : ""}${options.path ?? "/"}`;
+      const sent = new Emitter();
+      const pieces = [];
+      const controller = new AbortController();
+      if (callback) sent.once("response", callback);
+      return Object.assign(sent, {
+        write: (data) => (pieces.push(bytesOf(data)), true),
+        setHeader: (name, value) => void ((options.headers ??= {})[name] = value),
+        setTimeout: () => sent,
+        destroy: () => controller.abort(),
+        abort: () => controller.abort(),
+        end: (data) => {
+          if (data !== undefined) pieces.push(bytesOf(data));
+          const body = pieces.length ? Buffer.concat(pieces) : undefined;
+          fetch(address, { method: options.method ?? "GET", headers: options.headers ?? {}, body, redirect: "manual", signal: controller.signal }).then(
+            async (answer) => {
+              const incoming = new Incoming(answer, await answer.bytes());
+              sent.emit("response", incoming);
+              if (incoming.bytes.length) incoming.emit("data", incoming.encoding ? incoming.bytes.toString(incoming.encoding) : incoming.bytes);
+              incoming.emit("end");
+              incoming.emit("close");
+            },
+            (error) => sent.emit("error", error),
+          );
+          return sent;
+        },
+      });
+    };
+    const missing = () => {
+      throw new Error("There are no servers in Toolwright's script engine");
+    };
+    class Agent {}
+    return { request, get: (...given) => request(...given).end(), Agent, globalAgent: new Agent(), createServer: missing, METHODS: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"], STATUS_CODES: {} };
+  };
+  // What scripts import and seldom use: it is there, and says so when it is called.
+  const absent = (module, names) =>
+    Object.fromEntries(names.map((name) => [name, /^[A-Z]/.test(name) ? class { constructor() { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); } } : () => { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); }]));
+  const others = {
+    net: ["connect", "createConnection", "createServer", "isIP", "Socket", "Server"],
+    tls: ["connect", "createServer", "TLSSocket"],
+    dns: ["lookup", "resolve", "resolve4", "resolve6"],
+    "dns/promises": ["lookup", "resolve"],
+    stream: ["Readable", "Writable", "Transform", "Duplex", "PassThrough", "Stream", "pipeline", "finished"],
+    "stream/promises": ["pipeline", "finished"],
+    zlib: ["gzip", "gunzip", "gzipSync", "gunzipSync", "deflate", "inflate", "deflateSync", "inflateSync", "brotliCompressSync", "brotliDecompressSync", "createGzip", "createGunzip"],
+    readline: ["createInterface", "clearLine", "cursorTo"],
+    "readline/promises": ["createInterface"],
+    worker_threads: ["Worker", "parentPort", "isMainThread", "workerData"],
+    vm: ["runInContext", "runInNewContext", "createContext", "Script"],
+    v8: ["serialize", "deserialize", "getHeapStatistics"],
+    http2: ["connect", "createServer"],
+    cluster: ["fork"],
+  };
   const timers = { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, promises: timersPromises };
   const all = {
     path, "path/posix": path, fs, "fs/promises": promises, os, url, util, events: Emitter, child_process, crypto, assert, "assert/strict": assert,
@@ -691,8 +846,11 @@
     module: { createRequire: (from) => requireFrom(String(from).startsWith("file:") ? fileURLToPath(from) : String(from)) },
     async_hooks: { AsyncLocalStorage: class { run(store, call, ...given) { this.store = store; return call(...given); } getStore() { return this.store; } } },
     tty: { isatty: () => false },
+    http: client("http:"),
+    https: client("https:"),
   };
   const module = (name) => {
+    if (Object.hasOwn(others, name)) all[name] ??= absent(name, others[name]);
     if (!Object.hasOwn(all, name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
     return all[name];
   };
