@@ -15,6 +15,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod trust;
 
 use clap::{CommandFactory, Parser};
 
@@ -63,7 +64,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
-        Some(Command::Permission(options)) => permission::permission(&shared, options),
+        Some(Command::Permission(options)) => permission::permission(&shared, options).await,
+        Some(Command::Trust(options)) => trust::trust(&shared, &options),
         Some(Command::Debug(options)) => debug::debug(&options),
         Some(Command::Doctor) => doctor::doctor(&shared).await,
         Some(Command::Completions { shell }) => {

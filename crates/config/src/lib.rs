@@ -13,22 +13,28 @@ mod instructions;
 mod load;
 mod matcher;
 mod paths;
+mod permission;
 mod settings;
 mod skills;
+mod state_file;
 mod tool_settings;
+mod trust;
 
 pub use agent::{Agent, AgentError};
-pub use file::ConfigError;
-pub use hooks::{CommandHook, HookEvent};
+pub use file::{ConfigError, rule_line};
+pub use hooks::{CommandHook, FailingHook, HookEvent};
 pub use instructions::{Instruction, find_instructions};
-pub use load::{Config, Environment, Source};
+pub use load::{Config, Environment, LeftOut, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
+pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
-    PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,
+    ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,
     Switchable, ToolOutputSettings,
 };
+pub use state_file::StateFile;
+pub use trust::{Trust, TrustEntry, TrustState};
 pub use skills::{Skill, Skills, find_skills};
 pub use tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
@@ -37,4 +43,8 @@ pub use tool_settings::{
 #[cfg(test)]
 mod hooks_tests;
 #[cfg(test)]
+mod permission_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trust_tests;

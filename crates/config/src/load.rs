@@ -8,6 +8,7 @@ use toolwright_permission::{Action, Layer, LayerKind};
 use crate::file::{self, ConfigError};
 use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
+use crate::permission::wrong_example;
 use crate::settings::{Settings, switched};
 
 /// Looks up a variable; passed in so that tests need not change the process's own environment.
@@ -56,6 +57,15 @@ pub struct Config {
     /// Those of all files, in the order in which they are run.
     pub hooks: Vec<CommandHook>,
     pub warnings: Vec<String>,
+    /// What the folder's own files say and is not used, because nobody trusts it.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What is not used of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub path: PathBuf,
+    pub what: Vec<String>,
 }
 
 impl Config {
@@ -75,6 +85,7 @@ impl Config {
             layers: Vec::new(),
             hooks: Vec::new(),
             warnings: Vec::new(),
+            left_out: Vec::new(),
         };
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
@@ -86,7 +97,13 @@ impl Config {
             let own = config.add(kind, &path, &text, trusted, &home, env)?;
             hooks.add(kind, &path, None, own);
         }
-        for (name, wrap) in [("OPENCODE_CONFIG_CONTENT", false), ("OPENCODE_PERMISSION", true)] {
+        // The environment is the user's: it takes back what their files say, and nobody else's.
+        for (name, wrap) in [
+            ("OPENCODE_CONFIG_CONTENT", false),
+            ("TOOLWRIGHT_CONFIG_CONTENT", false),
+            ("OPENCODE_PERMISSION", true),
+            ("TOOLWRIGHT_PERMISSION", true),
+        ] {
             let Some(text) = env(name).filter(|t| !t.trim().is_empty()) else { continue };
             let text = if wrap { format!("{{\"permission\":{text}}}") } else { text };
             let path = PathBuf::from(format!("${name}"));
@@ -96,6 +113,8 @@ impl Config {
         let claude = hooks.add_claude_files(paths, directory, worktree, trusted);
         config.sources.extend(claude.into_iter().map(|(kind, path)| Source { path, kind }));
         config.warnings.append(&mut hooks.warnings);
+        config.left_out.append(&mut hooks.left_out);
+        config.say_what_is_left_out(worktree);
         config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
         Ok(config)
@@ -114,6 +133,9 @@ impl Config {
     ) -> Result<HookSettings, ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
+        if let Some((place, message)) = wrong_example(&parsed.settings, home) {
+            return Err(file::invalid_at(path, text, &place, message));
+        }
         self.warnings.append(&mut parsed.warnings);
         let mut rules = switched(&parsed.settings.tools);
         rules.extend(parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home)));
@@ -126,11 +148,7 @@ impl Config {
                 if loosening {
                     what.push("permission rules that allow".to_owned());
                 }
-                self.warnings.push(format!(
-                    "{}: this folder is not trusted, so these are not used: {}. Pass --trust to use them.",
-                    path.display(),
-                    what.join(", ")
-                ));
+                self.left_out.push(LeftOut { path: path.to_owned(), what });
             }
         }
         if !rules.is_empty() {
@@ -139,6 +157,25 @@ impl Config {
         merge(&mut self.value, parsed.value);
         self.sources.push(Source { path: path.to_owned(), kind });
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
+    }
+}
+
+impl Config {
+    /// In one line, whatever number of files it is about.
+    fn say_what_is_left_out(&mut self, worktree: &Path) {
+        if self.left_out.is_empty() {
+            return;
+        }
+        let of_file = |LeftOut { path, what }: &LeftOut| {
+            let shown = path.strip_prefix(worktree).unwrap_or(path);
+            format!("{} ({})", what.join(", "), shown.display())
+        };
+        let all: Vec<String> = self.left_out.iter().map(of_file).collect();
+        self.warnings.push(format!(
+            "{}: this folder is not trusted, so these are not used: {}. Look at them, then: tw trust (or pass --trust for one run).",
+            worktree.display(),
+            all.join("; ")
+        ));
     }
 }
 
@@ -163,7 +200,7 @@ fn drop_untrusted(value: &mut Value) -> Vec<String> {
 
 /// Every file that may hold settings, outermost first. The nearest folder wins, and within one
 /// folder ours wins over OpenCode's.
-fn candidates(
+pub(crate) fn candidates(
     paths: &Paths,
     directory: &Path,
     worktree: &Path,

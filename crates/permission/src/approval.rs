@@ -33,7 +33,7 @@ impl Scope {
 }
 
 /// How much of what was asked is agreed to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extent {
     /// This, and nothing else.
@@ -206,13 +206,7 @@ pub fn agree(requests: &[Request], grant: &Grant, home: &str) -> Result<Vec<Appr
         for request in requests {
             let offered = suggestions(request);
             let wanted = match grant.extent {
-                Some(extent) => offered
-                    .iter()
-                    .filter(|s| s.extent == extent)
-                    // Where there is no such choice: the next narrower one.
-                    .chain(offered.iter().rev().filter(|s| extent_rank(s.extent) < extent_rank(extent)))
-                    .chain(offered.first())
-                    .next(),
+                Some(extent) => choose(&offered, extent),
                 // What is kept for long is kept narrow.
                 None if grant.scope != Scope::Session => offered.first(),
                 None if offered.is_empty() => None,
@@ -264,11 +258,26 @@ pub fn agree(requests: &[Request], grant: &Grant, home: &str) -> Result<Vec<Appr
     }
 }
 
-fn extent_rank(extent: Extent) -> u8 {
-    match extent {
-        Extent::Exact => 0,
-        Extent::Prefix => 1,
-        Extent::Tool => 2,
+/// The one that reaches as far; where there is none, the next narrower one, or the narrowest.
+fn choose(offered: &[Suggestion], extent: Extent) -> Option<&Suggestion> {
+    offered.iter().rev().find(|s| s.extent <= extent).or(offered.first())
+}
+
+impl Offer {
+    /// What could be said for the call as a whole: for each extent a pattern for each part.
+    pub fn choices(&self) -> Vec<(Extent, Vec<String>)> {
+        let all = self.asked.iter().flat_map(|asked| &asked.suggestions);
+        let mut extents: Vec<Extent> = all.map(|suggestion| suggestion.extent).collect();
+        extents.sort();
+        extents.dedup();
+        let patterns = |extent: &Extent| {
+            let one = |asked: &Asked| {
+                let chosen = choose(&asked.suggestions, *extent)?;
+                Some(format!("{} {}", asked.permission, chosen.pattern))
+            };
+            self.asked.iter().filter_map(one).collect()
+        };
+        extents.iter().map(|extent| (*extent, patterns(extent))).collect()
     }
 }
 

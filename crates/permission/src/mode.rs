@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use crate::rule::Rule;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -80,11 +82,13 @@ pub struct Stance {
     pub mode: ModeCell,
     /// Not even the floor holds. For machines that can be thrown away.
     pub everything: bool,
+    /// Rules for this run alone, inside all others.
+    pub rules: Vec<Rule>,
 }
 
 impl From<Mode> for Stance {
     fn from(mode: Mode) -> Self {
-        Self { mode: ModeCell::new(mode), everything: false }
+        Self { mode: ModeCell::new(mode), ..Self::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::approval::{Approval, Scope};
-use crate::mode::{Mode, Stance};
+use crate::mode::{Mode, ModeCell, Stance};
 use crate::rule::{Action, Layer, LayerKind, Rule};
 use crate::wildcard::matches;
 
@@ -87,15 +87,21 @@ impl Policy {
         Self { layers, ..Self::default() }
     }
 
-    /// How strictly the rules are taken; who else has the same cell changes the mode here too.
-    pub fn with_stance(mut self, stance: Stance) -> Self {
+    /// How strictly the rules are taken; who else has the same cell changes the mode here too. Its
+    /// own rules become the innermost layer.
+    pub fn with_stance(mut self, mut stance: Stance) -> Self {
+        let rules = std::mem::take(&mut stance.rules);
+        if !rules.is_empty() {
+            let origin = "this session".to_owned();
+            self.layers.push(Layer { kind: LayerKind::Session, origin, rules });
+        }
         self.stance = stance;
         self
     }
 
     pub fn with_mode(self, mode: Mode) -> Self {
-        let everything = self.stance.everything;
-        self.with_stance(Stance { everything, ..Stance::from(mode) })
+        let stance = Stance { mode: ModeCell::new(mode), ..self.stance.clone() };
+        self.with_stance(stance)
     }
 
     /// Writing into these folders is refused whatever the rules say.

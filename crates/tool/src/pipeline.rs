@@ -249,6 +249,14 @@ impl Pipeline {
         Ok((readable, ready))
     }
 
+    /// What a call would touch, without anybody being asked and without running it. An error is what
+    /// the model would get.
+    pub async fn look_at(&self, call: &CallRequest) -> Result<Plan, Outcome> {
+        let readable = self.read(call)?;
+        let ready = self.plan(&readable, &CancellationToken::new()).await?;
+        Ok(ready.plan)
+    }
+
     /// Repair and validation. What stays wrong becomes the call's outcome.
     pub(crate) fn read(&self, call: &CallRequest) -> Result<Readable, Outcome> {
         let Some(name) = repair::tool_name(&call.name, &self.registry) else {
