@@ -4,7 +4,8 @@ use std::io::{BufRead, Write};
 
 use serde_json::json;
 use toolwright::Workbench;
-use toolwright::config::TrustState;
+use toolwright::config::{Paths, Trust as Store, TrustState};
+use toolwright::tool::Workspace;
 
 use crate::args::{Shared, Trust};
 use crate::exit::{Exit, Problem};
@@ -13,29 +14,30 @@ use crate::terminal::{Style, harmless, print};
 
 pub fn trust(shared: &Shared, options: &Trust) -> Result<Exit, Problem> {
     let folder = options.path.clone().unwrap_or_else(|| directory(shared));
-    if options.list {
-        return list(&Workbench::open(&directory(shared), false)?, options.json);
-    }
-    // Opened as somebody would who trusts it: what is wrong with it is said before it is trusted.
-    let workbench = Workbench::open(&folder, !options.revoke)?;
-    let store = workbench.trust_store();
-    let (directory, worktree) =
-        (workbench.workspace.directory(), workbench.workspace.worktree());
-    let shown = worktree.display();
+    // Taking back must work for a folder that is gone or cannot be read any more.
+    let store = Store::new(&Paths::from_env(&|name| std::env::var(name).ok()));
     let failed = |error: std::io::Error| Problem::failed(format!("cannot keep that: {error}"));
+    if options.list {
+        return list(&store, options.json);
+    }
     if options.revoke {
-        let known = store.revoke(worktree).map_err(failed)?;
+        let worktree = Workspace::new(&folder).map_or(folder, |w| w.worktree().to_owned());
+        let known = store.revoke(&worktree).map_err(failed)?;
         let text = if known { "is no longer trusted" } else { "was not trusted anyway" };
-        print(&format!("{shown} {text}\n"));
+        print(&format!("{} {text}\n", worktree.display()));
         return Ok(Exit::Done);
     }
+    // Opened as somebody would who trusts it: what is wrong with it is said before it is trusted.
+    let workbench = Workbench::open(&folder, true)?;
+    let (directory, worktree) = (workbench.workspace.directory(), workbench.workspace.worktree());
     store.decide(directory, worktree, true).map_err(failed)?;
+    let shown = worktree.display();
     print(&format!("{shown} is trusted: its own configuration is used from now on\n"));
     Ok(Exit::Done)
 }
 
-fn list(workbench: &Workbench, as_json: bool) -> Result<Exit, Problem> {
-    let all = workbench.trust_store().all();
+fn list(store: &Store, as_json: bool) -> Result<Exit, Problem> {
+    let all = store.all();
     let all = all.map_err(|error| Problem::failed(format!("cannot read the list: {error}")))?;
     if as_json {
         let entry = |e: &toolwright::config::TrustEntry| {

@@ -81,7 +81,11 @@ impl Questions {
                     self.keep(&approvals)?;
                 }
                 rules.approve(&approvals);
-                Settled::Always(grant.scope)
+                match approvals.is_empty() {
+                    // There was nothing that could be agreed to for longer.
+                    true => Settled::Once,
+                    false => Settled::Always(grant.scope),
+                }
             }
             Answer::Reject { message } => Settled::Rejected { message },
         };

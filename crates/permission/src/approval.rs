@@ -202,6 +202,10 @@ pub fn agree(requests: &[Request], grant: &Grant, home: &str) -> Result<Vec<Appr
         command: request.pattern.clone(),
     };
     let mut found: Vec<Approval> = Vec::new();
+    // No rule asks: whoever does will ask again.
+    if requests.is_empty() {
+        return Ok(found);
+    }
     if grant.patterns.is_empty() {
         for request in requests {
             let offered = suggestions(request);

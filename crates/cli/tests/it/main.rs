@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod after_edit;
+mod asking;
 mod bad_input;
 mod crash;
 mod demo;
@@ -15,6 +16,8 @@ mod keyring;
 mod loop_basics;
 mod masking;
 mod models;
+mod modes;
+mod nested;
 mod network;
 mod outside;
 mod permission;
@@ -29,6 +32,7 @@ mod sessions;
 mod stats;
 mod subagents;
 mod tools_command;
+mod trust;
 
 use serde_json::Value;
 use toolwright_testkit::{Captured, Folder};
