@@ -87,8 +87,10 @@ async fn explain(workbench: &Workbench, check: PermissionCheck) -> Result<Exit, 
     let requests = plan.requests(&workbench.workspace);
     let judged: Vec<(&Request, Told)> =
         requests.iter().map(|r| (r, rules.told(&rules.policy.judge(r)))).collect();
-    // The first of the strictest, as it is told to the model.
-    let strictest = judged.iter().map(|(_, told)| told).rev().max_by_key(|t| t.judgement.action);
+    // The first of the strictest that is about the call itself, as it is told to the model.
+    let strictest =
+        judged.iter().rev().max_by_key(|(r, told)| (told.judgement.action, !r.advisory));
+    let strictest = strictest.map(|(_, told)| told);
     let nothing = Told {
         judgement: Judgement {
             action: Action::Allow,

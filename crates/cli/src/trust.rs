@@ -40,9 +40,7 @@ fn list(store: &Store, as_json: bool) -> Result<Exit, Problem> {
     let all = store.all();
     let all = all.map_err(|error| Problem::failed(format!("cannot read the list: {error}")))?;
     if as_json {
-        let entry = |e: &toolwright::config::TrustEntry| {
-            json!({ "path": e.path, "trusted": e.trusted, "time": e.time })
-        };
+        let entry = |e: &toolwright::config::TrustEntry| json!({ "path": e.path, "trusted": e.trusted, "time": e.time });
         let entries: Vec<_> = all.iter().map(entry).collect();
         print(&format!("{}\n", json!(entries)));
     } else if all.is_empty() {
@@ -64,8 +62,7 @@ pub fn is_agreed_to(workbench: &Workbench) -> Result<bool, Problem> {
         return Ok(false);
     }
     let style = Style::for_stderr();
-    let (directory, worktree) =
-        (workbench.workspace.directory(), workbench.workspace.worktree());
+    let (directory, worktree) = (workbench.workspace.directory(), workbench.workspace.worktree());
     let mut text = format!(
         "\n{} {}\n",
         style.attention("?"),

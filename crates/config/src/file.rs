@@ -100,7 +100,12 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
 }
 
 /// An error about the value that `path` leads to in `text`.
-pub(crate) fn invalid_at(path: &Path, text: &str, place: &[String], message: String) -> ConfigError {
+pub(crate) fn invalid_at(
+    path: &Path,
+    text: &str,
+    place: &[String],
+    message: String,
+) -> ConfigError {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let tree = parse_to_ast(text, &CollectOptions::default(), &JSONC).ok().and_then(|p| p.value);
     let offset = tree.map_or(0, |tree| offset_of(&tree, place));

@@ -84,7 +84,10 @@ fn a_folder_that_is_not_trusted_brings_no_hooks_and_is_named() {
     let config = setup.load(false, &[]).unwrap();
     assert_eq!(commands(&config), ["mine"]);
     let [said] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
-    assert!(said.contains("not used: hooks (opencode.json); hooks (.claude/settings.json)"), "{said}");
+    assert!(
+        said.contains("not used: hooks (opencode.json); hooks (.claude/settings.json)"),
+        "{said}"
+    );
     assert!(said.contains("--trust"), "{said}");
 }
 

@@ -30,15 +30,15 @@ pub use paths::Paths;
 pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
-    ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,
-    Switchable, ToolOutputSettings,
+    ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits, Switchable,
+    ToolOutputSettings,
 };
-pub use state_file::StateFile;
-pub use trust::{Trust, TrustEntry, TrustState};
 pub use skills::{Skill, Skills, find_skills};
+pub use state_file::StateFile;
 pub use tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
+pub use trust::{Trust, TrustEntry, TrustState};
 
 #[cfg(test)]
 mod hooks_tests;

@@ -94,7 +94,11 @@ impl PermissionSettings {
 }
 
 impl ShownRule {
-    fn contradiction(&self, rule: &Rule, home: &str) -> Option<(&'static str, usize, &'static str)> {
+    fn contradiction(
+        &self,
+        rule: &Rule,
+        home: &str,
+    ) -> Option<(&'static str, usize, &'static str)> {
         let fits = |example: &String| fits(rule, example, home);
         let missed = self.fits.iter().position(|example| !fits(example));
         let caught = self.does_not_fit.iter().position(&fits);

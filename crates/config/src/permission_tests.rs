@@ -40,9 +40,24 @@ fn a_rule_may_carry_examples_and_a_wrong_one_is_an_error_with_its_place() {
 #[test]
 fn every_key_of_the_reference_takes_an_action_and_patterns() {
     let keys = [
-        "read", "edit", "glob", "grep", "list", "bash", "task", "external_directory", "lsp",
-        "skill", "todowrite", "question", "webfetch", "websearch", "doom_loop", "codesearch",
-        "mymcp_*", "my_tool",
+        "read",
+        "edit",
+        "glob",
+        "grep",
+        "list",
+        "bash",
+        "task",
+        "external_directory",
+        "lsp",
+        "skill",
+        "todowrite",
+        "question",
+        "webfetch",
+        "websearch",
+        "doom_loop",
+        "codesearch",
+        "mymcp_*",
+        "my_tool",
     ];
     for key in keys {
         for form in [r#""ask""#, r#"{"*":"allow","x *":"deny"}"#] {
@@ -77,7 +92,13 @@ fn the_environment_is_the_users_and_has_their_last_word() {
     assert_eq!((make.action, make.from.as_str()), (Action::Allow, "$TOOLWRIGHT_PERMISSION"));
     assert_eq!(judge("bash", "rm x").action, Action::Deny, "an administrator's word stays");
     assert_eq!(judge("edit", "a").action, Action::Deny, "and so does a project's");
-    assert!(config.layers.iter().filter(|l| l.origin.starts_with('$')).all(|l| l.kind == LayerKind::User));
+    assert!(
+        config
+            .layers
+            .iter()
+            .filter(|l| l.origin.starts_with('$'))
+            .all(|l| l.kind == LayerKind::User)
+    );
     let wrong = setup.load(false, &[("TOOLWRIGHT_PERMISSION", "{\"bash\":")]).unwrap_err();
     assert!(wrong.to_string().contains("$TOOLWRIGHT_PERMISSION:1:"), "{wrong}");
 }

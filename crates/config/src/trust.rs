@@ -16,8 +16,8 @@ use toolwright_permission::LayerKind;
 
 /// Folders below `.opencode` and `.toolwright` whose files are run, or tell an agent what it is.
 const RUNNING_FOLDERS: &[&str] = &[
-    "agent", "agents", "command", "commands", "hook", "hooks", "mode", "modes", "plugin", "plugins",
-    "tool", "tools",
+    "agent", "agents", "command", "commands", "hook", "hooks", "mode", "modes", "plugin",
+    "plugins", "tool", "tools",
 ];
 
 /// Files that are looked at; a folder with more is never as it was, and cannot be trusted for good.
@@ -46,7 +46,10 @@ pub enum TrustState {
     /// Somebody has said no to just these files.
     Refused,
     /// Somebody has decided, but these files are not as they were then.
-    Changed { files: Vec<String>, was_trusted: bool },
+    Changed {
+        files: Vec<String>,
+        was_trusted: bool,
+    },
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

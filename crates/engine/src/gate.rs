@@ -223,9 +223,7 @@ fn decision(question: &Question, settled: Settled) -> Decision {
         Settled::Allowed { why } => Decision::Allow { why },
         Settled::Denied { why } => denied_by_rule(question, &why),
         Settled::Rejected { message: None } => rejected(""),
-        Settled::Rejected { message: Some(words) } => {
-            rejected(&format!(" The user said: {words}"))
-        }
+        Settled::Rejected { message: Some(words) } => rejected(&format!(" The user said: {words}")),
         Settled::WithAnother => {
             rejected(" They rejected another call of the same step, and all that waited with it.")
         }

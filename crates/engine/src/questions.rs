@@ -74,9 +74,8 @@ impl Questions {
             Answer::Once => Settled::Once,
             Answer::Always(grant) => {
                 let home = self.keeper.get().map(|keeper| keeper.home()).unwrap_or_default();
-                let approvals = rules
-                    .agree(&question.requests, &grant, &home)
-                    .map_err(AnswerError::Refused)?;
+                let approvals =
+                    rules.agree(&question.requests, &grant, &home).map_err(AnswerError::Refused)?;
                 if grant.scope != Scope::Session {
                     self.keep(&approvals)?;
                 }
@@ -97,9 +96,8 @@ impl Questions {
         }
         if is_rejected {
             // An agent asks in one step at a time; those who work for it have steps of their own.
-            let same = |(id, other): (&u64, &Waiting)| {
-                Arc::ptr_eq(&other.rules, &rules).then_some(*id)
-            };
+            let same =
+                |(id, other): (&u64, &Waiting)| Arc::ptr_eq(&other.rules, &rules).then_some(*id);
             let others: Vec<u64> = waiting.iter().filter_map(same).collect();
             others.into_iter().for_each(|id| settle(&mut waiting, id, Settled::WithAnother));
         }
@@ -161,8 +159,7 @@ impl Questions {
     ) -> (u64, oneshot::Receiver<Settled>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        let (requests, hint, rules) =
-            (question.requests.clone(), question.hint, Arc::clone(rules));
+        let (requests, hint, rules) = (question.requests.clone(), question.hint, Arc::clone(rules));
         let mut waiting = lock(&self.waiting);
         waiting.insert(id, Waiting { sender, requests, hint, rules });
         // An answer may have come between the judgement and now.

@@ -44,10 +44,11 @@ impl Rulebook {
         }
     }
 
-    /// The strictest judgement over all requests.
+    /// The strictest judgement over all requests; of several the first that is about the call itself.
     pub(crate) fn judge(&self, requests: &[Request]) -> Judgement {
-        let strictest = requests.iter().map(|r| self.judge_one(r)).max_by_key(|j| j.action);
-        strictest.unwrap_or_else(|| Judgement {
+        let judged = requests.iter().map(|request| (!request.advisory, self.judge_one(request)));
+        let strictest = judged.rev().max_by_key(|(own, judgement)| (judgement.action, *own));
+        strictest.map(|(_, judgement)| judgement).unwrap_or_else(|| Judgement {
             action: Action::Allow,
             rule: None,
             from: "plan".to_owned(),

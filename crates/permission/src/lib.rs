@@ -13,9 +13,7 @@ mod rule;
 mod shell;
 mod wildcard;
 
-pub use approval::{
-    Approval, Asked, Extent, Grant, Offer, Scope, Suggestion, agree, suggestions,
-};
+pub use approval::{Approval, Asked, Extent, Grant, Offer, Scope, Suggestion, agree, suggestions};
 pub use defaults::shipped_defaults;
 pub use mode::{Mode, ModeCell, Stance};
 pub use policy::{Judgement, PLAN_FILES, Policy, Request};

@@ -165,7 +165,8 @@ impl Policy {
         }
         let mode = self.stance.mode.get();
         if mode == Mode::Plan && !may_be_done_while_planning(request) {
-            let why = "the mode is plan: nothing is changed, and nothing is run but what only reads";
+            let why =
+                "the mode is plan: nothing is changed, and nothing is run but what only reads";
             return Judgement::plain(Action::Deny, "the mode", why.to_owned());
         }
         if everything {
@@ -221,18 +222,16 @@ impl Policy {
         let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
         let mut verdict = None;
         for layers in self.kinds() {
-            let last = layers.iter().rev().find_map(|layer| {
-                layer.rules.iter().rfind(fits).map(|rule| (layer, rule))
-            });
+            let last = layers
+                .iter()
+                .rev()
+                .find_map(|layer| layer.rules.iter().rfind(fits).map(|rule| (layer, rule)));
             let Some((layer, rule)) = last else { continue };
             // Whoever says on the command line that everything is allowed takes back what they
             // wrote for themselves: not what an administrator set, nor what an agent is.
             let taken_back = self.stance.everything
                 && rule.action == Action::Deny
-                && matches!(
-                    layer.kind,
-                    LayerKind::Defaults | LayerKind::User | LayerKind::Project
-                );
+                && matches!(layer.kind, LayerKind::Defaults | LayerKind::User | LayerKind::Project);
             if taken_back {
                 continue;
             }
@@ -254,9 +253,11 @@ impl Policy {
         let by = said_by(layer, rule);
         // Whoever allows everything means everything; whoever allows a kind of command means one that
         // can be recognised.
-        if let Some(doubt) = request.doubt.as_ref().filter(|_| {
-            rule.action == Action::Allow && rule.pattern != "*" && mode != Mode::Auto
-        }) {
+        if let Some(doubt) = request
+            .doubt
+            .as_ref()
+            .filter(|_| rule.action == Action::Allow && rule.pattern != "*" && mode != Mode::Auto)
+        {
             return (Action::Ask, format!("{by}, but {doubt}"));
         }
         if rule.action != Action::Ask {
@@ -287,7 +288,10 @@ impl Policy {
 }
 
 fn said_by(layer: &Layer, rule: &Rule) -> String {
-    format!("{} by the rule {} \"{}\" of {}", rule.action, rule.permission, rule.pattern, layer.origin)
+    format!(
+        "{} by the rule {} \"{}\" of {}",
+        rule.action, rule.permission, rule.pattern, layer.origin
+    )
 }
 
 fn may_be_done_while_planning(request: &Request) -> bool {

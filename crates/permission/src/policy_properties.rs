@@ -16,10 +16,16 @@ fn action() -> impl Strategy<Value = Action> {
 }
 
 fn layer(kind: LayerKind) -> impl Strategy<Value = Layer> {
-    let rule = (word(), word(), action())
-        .prop_map(|(permission, pattern, action)| Rule { permission, pattern, action });
-    prop::collection::vec(rule, 0..5)
-        .prop_map(move |rules| Layer { kind, origin: format!("{kind:?}"), rules })
+    let rule = (word(), word(), action()).prop_map(|(permission, pattern, action)| Rule {
+        permission,
+        pattern,
+        action,
+    });
+    prop::collection::vec(rule, 0..5).prop_map(move |rules| Layer {
+        kind,
+        origin: format!("{kind:?}"),
+        rules,
+    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -48,13 +54,8 @@ fn approval() -> impl Strategy<Value = Approval> {
     })
 }
 
-const KINDS: [LayerKind; 5] = [
-    LayerKind::Managed,
-    LayerKind::User,
-    LayerKind::Project,
-    LayerKind::Agent,
-    LayerKind::Session,
-];
+const KINDS: [LayerKind; 5] =
+    [LayerKind::Managed, LayerKind::User, LayerKind::Project, LayerKind::Agent, LayerKind::Session];
 
 /// Layers from the outermost inwards; how many of them there are at first.
 fn layers() -> impl Strategy<Value = (Vec<Layer>, usize)> {

@@ -151,7 +151,11 @@ fn accept_edits_changes_files_of_the_workspace_and_nothing_else() {
     let mine = layer(LayerKind::User, &[("edit", "*", Action::Ask), ("edit", "db/*", Action::Ask)]);
     let policy = Policy::new(vec![shipped_defaults(), mine]).with_mode(Mode::AcceptEdits);
     assert_eq!(policy.judge(&request("edit", "src/a.rs")).action, Action::Allow);
-    assert_eq!(policy.judge(&request("edit", "db/1.sql")).action, Action::Ask, "it has its own rule");
+    assert_eq!(
+        policy.judge(&request("edit", "db/1.sql")).action,
+        Action::Ask,
+        "it has its own rule"
+    );
 }
 
 #[test]
@@ -215,4 +219,18 @@ fn an_approval_does_not_lift_a_doubt() {
     let doubtful = Request { doubt: Some("it is computed".into()), ..request("bash", "$X") };
     assert_eq!(policy.judge(&doubtful).action, Action::Ask);
     assert_eq!(policy.with_mode(Mode::Auto).judge(&doubtful).action, Action::Allow);
+}
+
+#[test]
+fn rules_for_one_run_are_the_innermost_layer() {
+    let user = layer(LayerKind::User, &[("bash", "rm *", Action::Deny)]);
+    let rules = vec![
+        Rule::new("bash", "*", Action::Allow, "/h"),
+        Rule::new("edit", "*", Action::Deny, "/h"),
+    ];
+    let stance = Stance { rules, ..Stance::default() };
+    let policy = Policy::new(vec![shipped_defaults(), user]).with_stance(stance);
+    assert_eq!(policy.judge(&request("bash", "make")).from, "this session");
+    assert_eq!(policy.judge(&request("bash", "rm x")).action, Action::Deny);
+    assert_eq!(policy.judge(&request("edit", "a")).action, Action::Deny);
 }

@@ -81,8 +81,7 @@ impl Keeper for Approvals {
         let kept = self.file.change(|store: &mut Store| {
             store.version = 1;
             for approval in approvals {
-                let project =
-                    (approval.scope == Scope::Project).then(|| self.worktree.clone());
+                let project = (approval.scope == Scope::Project).then(|| self.worktree.clone());
                 let same = |known: &KeptApproval| {
                     let of = |a: &Approval| (a.permission.clone(), a.pattern.clone(), a.exact);
                     known.project == project && of(&known.approval) == of(approval)

@@ -152,6 +152,12 @@ impl Workbench {
         let trusted = trusted || trust == TrustState::Trusted;
         let mut config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
+        if let TrustState::Changed { files, was_trusted: true } = &trust
+            && !config.left_out.is_empty()
+        {
+            let files = files.join(", ");
+            config.warnings.push(format!("you trusted this folder; changed since: {files}"));
+        }
         if let Err(problem) = Approvals::new(&paths, workspace.worktree()).here() {
             config.warnings.push(format!("kept approvals are not used: {problem}"));
         }

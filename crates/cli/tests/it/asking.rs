@@ -74,7 +74,10 @@ fn an_always_for_the_project_is_kept_listed_and_forgotten() {
     let elsewhere = ["--dir", other.to_str().unwrap(), "touch x"];
     assert_eq!(check(&elsewhere)["decision"], "ask");
     let kept = listed(&folder)["approvals"].clone();
-    assert_eq!((&kept[0]["pattern"], &kept[0]["command"]), (&json!("touch *"), &json!("touch one")));
+    assert_eq!(
+        (&kept[0]["pattern"], &kept[0]["command"]),
+        (&json!("touch *"), &json!("touch one"))
+    );
     assert!(kept[0]["time"].as_u64().unwrap() > 0, "{kept}");
     let text = folder.tw(&["permission", "list"]).expect(0).stdout;
     assert!(text.contains("a1") && text.contains("touch *"), "{text}");
@@ -135,7 +138,8 @@ fn all_questions_are_announced_and_an_always_settles_those_that_it_covers() {
     let lines = wait_for_questions(&run, 3);
     let id_of = |summary: &str| {
         let asked = questions(&lines);
-        asked.iter().find(|q| q["summary"].as_str().unwrap().contains(summary)).unwrap()["id"].clone()
+        asked.iter().find(|q| q["summary"].as_str().unwrap().contains(summary)).unwrap()["id"]
+            .clone()
     };
     let answer = |id: &Value, reply: &str, pattern: Option<&str>| {
         json!({"type": "answer", "id": id, "reply": reply, "pattern": pattern}).to_string()

@@ -63,8 +63,7 @@ fn plan_changes_and_runs_nothing_whatever_the_rules_allow_and_brings_its_agent()
         .user_config(r#"{"permission":"allow"}"#)
         .file("there.txt", "words")
         .with_model(&server, Wire::Anthropic);
-    let run =
-        folder.tw(&["run", "--format", "json", "--mode", "plan", "-m", "anthropic/m", "go"]);
+    let run = folder.tw(&["run", "--format", "json", "--mode", "plan", "-m", "anthropic/m", "go"]);
     let session = begun(&run.lines());
     assert_eq!((&session["mode"], &session["agent"]), (&json!("plan"), &json!("plan")));
     for path in ["made", "redirected", "a.txt", "by-worker.txt"] {

@@ -46,7 +46,8 @@ fn a_worker_whose_own_rules_allow_everything_is_bound_by_its_employers() {
         .with_model(&server, Wire::Anthropic);
     folder.tw(&["run", "--auto", "-a", "careful", "-m", "anthropic/m", "go"]);
     assert!(!exists(&folder, "a.txt") && !exists(&folder, "made"));
-    let seen = server.requests().iter().any(|r| String::from_utf8_lossy(&r.raw).contains("the secret"));
+    let seen =
+        server.requests().iter().any(|r| String::from_utf8_lossy(&r.raw).contains("the secret"));
     assert!(!seen);
 }
 
@@ -62,9 +63,8 @@ fn an_employer_does_not_lend_what_its_worker_may_not_do() {
 
 #[test]
 fn an_approval_for_the_employer_does_not_lift_the_workers_deny() {
-    let server = employer("strict", || {
-        Reply::default().call("bash", json!({"command": "touch made"}))
-    });
+    let server =
+        employer("strict", || Reply::default().call("bash", json!({"command": "touch made"})));
     let folder = folder()
         .user_config(
             r#"{"permission":{"bash":"allow"},
@@ -109,10 +109,8 @@ fn with_hook(server: &ModelServer, config: &str, hook: serde_json::Value) -> Fol
 
 #[test]
 fn a_hook_that_allows_and_rewrites_is_judged_by_what_it_wrote() {
-    let server = ModelServer::start([
-        Answer::call("bash", json!({"command": "ls"})),
-        Answer::text("ok"),
-    ]);
+    let server =
+        ModelServer::start([Answer::call("bash", json!({"command": "ls"})), Answer::text("ok")]);
     let command = r#"echo '{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":{"command":"rm keep"}}}'"#;
     let hook = json!({ "type": "command", "command": command });
     let rules = r#"{"permission":{"bash":{"rm *":"deny"}}}"#;

@@ -195,9 +195,12 @@ fn permission_check_explains_tools_modes_and_lines() {
     let wrong = folder.tw(&["permission", "check", "--tool", "write", "{}"]).expect(2);
     assert!(wrong.stderr.contains("filePath"), "{}", wrong.stderr);
     let text = folder.tw(&["permission", "check", "make; rm -rf ~"]).expect(0).stdout;
-    assert!(text.contains("would be denied: never allowed") && text.contains("· bash make: ask"));
+    assert!(text.contains("would be denied: never allowed"), "{text}");
+    let text = folder.tw(&["permission", "check", "ls; make"]).expect(0).stdout;
+    assert!(text.contains("· bash ls: allow") && text.contains("· bash make: ask"), "{text}");
     let listed = folder.tw(&["permission", "list", "--agent", "review"]).expect(0).stdout;
-    for part in ["defaults: shipped defaults", "deny   edit gen/*  (line 5)", "toolwright.json:11"] {
+    for part in ["defaults: shipped defaults", "deny   edit gen/*  (line 5)", "toolwright.json:11"]
+    {
         assert!(listed.contains(part), "{part}: {listed}");
     }
 }
@@ -227,6 +230,7 @@ fn the_environment_takes_back_the_users_word_and_nobody_elses() {
     assert_eq!(check("make")["decision"], "allow");
     assert_eq!(check("make")["from"], "$TOOLWRIGHT_PERMISSION");
     assert_eq!(check("rm x")["decision"], "deny");
-    let broken = folder.env("OPENCODE_PERMISSION", "{").tw(&["permission", "check", "ls"]).expect(2);
+    let broken =
+        folder.env("OPENCODE_PERMISSION", "{").tw(&["permission", "check", "ls"]).expect(2);
     assert!(broken.stderr.contains("$OPENCODE_PERMISSION"), "{}", broken.stderr);
 }

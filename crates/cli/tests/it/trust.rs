@@ -101,6 +101,8 @@ fn a_trusted_folder_is_used_until_its_files_change() {
     turn("b.txt");
     let refused = folder.tw(&run).expect(3);
     assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
+    let changed = "changed since: .claude/settings.json";
+    assert!(refused.stderr.contains(changed), "{}", refused.stderr);
     assert!(!folder.work().join("b.txt").exists());
     folder.tw(&["trust"]).expect(0);
     turn("c.txt");
@@ -119,7 +121,11 @@ fn a_trusted_folder_is_used_until_its_files_change() {
 fn our_own_store_cannot_be_written_by_the_model() {
     let server = ModelServer::start([]);
     let folder = folder().with_model(&server, Wire::Anthropic);
-    for file in ["data/toolwright/trust.json", "data/toolwright/approvals.json", "home/.config/toolwright/toolwright.json"] {
+    for file in [
+        "data/toolwright/trust.json",
+        "data/toolwright/approvals.json",
+        "home/.config/toolwright/toolwright.json",
+    ] {
         let path = folder.root().join(file);
         let path = path.to_str().unwrap();
         server.then(Answer::call("write", json!({"filePath": path, "content": "{}"})));

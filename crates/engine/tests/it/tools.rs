@@ -15,8 +15,8 @@ use toolwright_engine::{EngineOptions, Event, PermissionGate};
 use toolwright_llm::{Block, Content, FinishReason, Turn};
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
 use toolwright_tool::{
-    Access, Audience, Extent, Plan, PlanContext, Planned, Registry, RunContext, Source, Tool, ToolError,
-    ToolOutput, tool_fn,
+    Access, Audience, Extent, Plan, PlanContext, Planned, Registry, RunContext, Source, Tool,
+    ToolError, ToolOutput, tool_fn,
 };
 
 use crate::support::{Bench, Scripted, all, allow_all, bench, bench_with, call, finish, text};
