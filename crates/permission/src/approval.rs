@@ -244,13 +244,14 @@ fn kind_of_command(command: &str) -> Option<String> {
     let plain = |word: &&str| {
         !word.starts_with('-') && word.chars().all(|c| c.is_alphanumeric() || "-_.:/@+".contains(c))
     };
-    let is_kind = words.iter().all(plain)
-        && !first.contains('/')
-        && !(words.len() == 1 && NOT_A_KIND.contains(first))
-        && !(words.len() == 2 && ["docker", "podman"].contains(first))
-        && !command.contains('>')
-        && command.starts_with(&words.join(" "));
-    is_kind.then(|| only.always.clone())
+    let means_anything = match words.len() {
+        1 => NOT_A_KIND.contains(first),
+        2 => ["docker", "podman"].contains(first),
+        _ => false,
+    };
+    let is_plain = words.iter().all(plain) && !first.contains('/') && !command.contains('>');
+    let begins_with_it = command.starts_with(&words.join(" "));
+    (is_plain && begins_with_it && !means_anything).then(|| only.always.clone())
 }
 
 /// Folders that nobody means when one folder was asked about.

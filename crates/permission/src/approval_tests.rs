@@ -78,7 +78,7 @@ fn what_is_not_known_is_never_offered_nor_covered() {
     };
     assert!(all.covers(&bash("make")));
     assert!(!all.covers(&doubtful));
-    assert!(agree(&[doubtful.clone()], &Grant::default(), "/h").unwrap().is_empty());
+    assert!(agree(std::slice::from_ref(&doubtful), &Grant::default(), "/h").unwrap().is_empty());
     let refused = agree(&[doubtful], &own(&["make"]), "/h").unwrap_err();
     assert!(refused.contains("does not cover"), "{refused}");
 }

@@ -42,7 +42,6 @@ fn request() -> impl Strategy<Value = Request> {
             harmless,
             read_only,
             advisory,
-            ..Request::default()
         },
     )
 }
