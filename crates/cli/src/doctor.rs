@@ -24,6 +24,9 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     report.fact("git repository", git);
 
     report.head("Configuration");
+    let trusted =
+        if workbench.is_trusted { "yes" } else { "no: it can only tighten rules (tw trust)" };
+    report.fact("folder trusted", trusted);
     if workbench.config.sources.is_empty() {
         report.fact("files", "none (all defaults)");
     }

@@ -18,6 +18,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod trust;
 
 use clap::{CommandFactory, Parser};
 
@@ -66,7 +67,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
-        Some(Command::Permission(options)) => permission::permission(&shared, options),
+        Some(Command::Permission(options)) => permission::permission(&shared, options).await,
+        Some(Command::Trust(options)) => trust::trust(&shared, &options),
         Some(Command::Agent(options)) => agent::agent(&shared, options),
         Some(Command::Config(options)) => config::config(&shared, &options),
         Some(Command::Plugin(options)) => plugin::plugin(&shared, options).await,

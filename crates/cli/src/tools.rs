@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use toolwright::permission::{ModeCell, Stance};
 use toolwright::session::{Ending, Outcome};
 use toolwright::tool::{CallRequest, Registry, Update};
 use toolwright::{CancellationToken, PermissionGate, Workbench};
 
 use crate::args::{Shared, ToolCall, Tools, ToolsAction};
 use crate::exit::{Exit, Problem};
-use crate::run::directory;
-use crate::terminal::{harmless, note, print};
+use crate::run::{EVERYTHING, directory};
+use crate::terminal::{Style, harmless, note, print};
 
 pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
@@ -27,7 +28,7 @@ pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
 
 async fn list(workbench: &Workbench, as_json: bool) -> Result<(), Problem> {
     let agent = workbench.agent(None).map_err(toolwright::SetupError::from)?;
-    let gate = Arc::new(PermissionGate::new(workbench.policy(&agent, false), None));
+    let gate = Arc::new(PermissionGate::new(workbench.policy(&agent, &Stance::default()), None));
     let definitions = all_tools(workbench, &gate, &agent.name).await.definitions();
     if as_json {
         let all: Vec<Value> = definitions
@@ -77,7 +78,17 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
         call.arguments
     };
     let agent = workbench.agent(call.agent.as_deref()).map_err(toolwright::SetupError::from)?;
-    let policy = workbench.policy(&agent, call.auto);
+    let stance = Stance {
+        mode: ModeCell::new(
+            call.stance.mode().or(workbench.config.settings.permission_mode).unwrap_or_default(),
+        ),
+        everything: call.stance.dangerously_allow_everything,
+        rules: Vec::new(),
+    };
+    if stance.everything {
+        note(&Style::for_stderr().bad(EVERYTHING));
+    }
+    let policy = workbench.policy(&agent, &stance);
     let gate = Arc::new(PermissionGate::new(policy, None));
     // Named as a session's would be, so that they are kept for as long as those.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");

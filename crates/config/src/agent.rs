@@ -1,6 +1,6 @@
 //! Who works: a prompt, a model, limits and rules under a name.
 
-use toolwright_permission::{Action, Layer, LayerKind, Rule};
+use toolwright_permission::{Action, Layer, LayerKind, PLAN_FILES, Rule};
 
 use crate::settings::{AgentMode, AgentSettings, Settings, switched};
 
@@ -133,9 +133,6 @@ fn build() -> Agent {
     let description = "Works on the project: reads, changes files, runs commands.";
     named("build", description, AgentMode::Primary)
 }
-
-/// All that the plan agent may write.
-const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.md"];
 
 fn plan() -> Agent {
     let description = "Looks and thinks, and changes no file but its plan.";

@@ -6,6 +6,7 @@ use jsonc_parser::ast;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use toolwright_permission::Rule;
 
 use crate::load::Environment;
 use crate::settings::{KNOWN_KEYS, Settings};
@@ -96,6 +97,41 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
         at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), error.inner()))
     })?;
     Ok(Document { settings, value, keys })
+}
+
+/// An error about the value that `path` leads to in `text`.
+pub(crate) fn invalid_at(
+    path: &Path,
+    text: &str,
+    place: &[String],
+    message: String,
+) -> ConfigError {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let tree = parse_to_ast(text, &CollectOptions::default(), &JSONC).ok().and_then(|p| p.value);
+    let offset = tree.map_or(0, |tree| offset_of(&tree, place));
+    let (line, column) = position(text, offset);
+    ConfigError::Invalid { path: path.to_owned(), line, column, message }
+}
+
+/// Where a rule stands in a file of settings, as far as it can be found again: the last of those that
+/// read alike counts, as it does for decisions. `agent` names the agent whose rules are meant.
+pub fn rule_line(path: &Path, agent: Option<&str>, rule: &Rule, home: &str) -> Option<usize> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let parsed = parse_to_ast(&text, &CollectOptions::default(), &JSONC).ok()?;
+    let tree = parsed.value?;
+    let mut top = tree.as_object()?;
+    if let Some(agent) = agent {
+        top = top.get("agent")?.value.as_object()?.get(agent)?.value.as_object()?;
+    }
+    let line = |property: &ast::ObjectProp<'_>| position(&text, property.range.start).0;
+    let property = top.get("permission").or_else(|| top.get("tools"))?;
+    let Some(keys) = property.value.as_object() else { return Some(line(property)) };
+    let key = keys.properties.iter().rev().find(|p| p.name.as_str() == rule.permission)?;
+    let Some(patterns) = key.value.as_object() else { return Some(line(key)) };
+    let is_it = |written: &&ast::ObjectProp<'_>| {
+        Rule::new("", written.name.as_str(), rule.action, home).pattern == rule.pattern
+    };
+    patterns.properties.iter().rev().find(is_it).map(line)
 }
 
 fn unknown_key(key: &str) -> Option<String> {

@@ -7,6 +7,10 @@ use toolwright_permission::LayerKind;
 
 use crate::paths::Paths;
 
+/// Where tools and plugins are kept.
+pub const TOOL_FOLDERS: &[&str] = &["tool", "tools"];
+pub const PLUGIN_FOLDERS: &[&str] = &["plugin", "plugins"];
+
 /// Files of one kind that are looked at in all.
 const FILES_CAP: usize = 1_000;
 

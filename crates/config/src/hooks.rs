@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toolwright_permission::LayerKind;
 
 use crate::file;
+use crate::load::LeftOut;
 use crate::matcher::Matcher;
 use crate::paths::Paths;
 use crate::settings::Ordered;
@@ -70,8 +71,8 @@ pub struct CommandHook {
     pub command: String,
     /// How long it may take, where somebody says so.
     pub timeout: Option<Duration>,
-    /// Whether its failing counts as a refusal.
-    pub blocks_on_failure: bool,
+    /// What its failing counts as, where somebody says so.
+    pub on_failure: Option<FailingHook>,
     /// The file that it stands in.
     pub source: PathBuf,
     /// The folder that it belongs to, where a folder's own `.claude` brought it.
@@ -98,7 +99,7 @@ struct Handler {
     #[serde(default)]
     timeout: Option<Seconds>,
     #[serde(default)]
-    on_failure: Option<OnFailure>,
+    on_failure: Option<FailingHook>,
     #[serde(rename = "if", default)]
     condition: Option<serde_json::Value>,
 }
@@ -118,11 +119,13 @@ impl TryFrom<f64> for Seconds {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// What it means that a hook fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum OnFailure {
-    Block,
+pub enum FailingHook {
     Continue,
+    Ask,
+    Block,
 }
 
 /// What the files bring, in the order in which they are read.
@@ -130,6 +133,7 @@ enum OnFailure {
 pub(crate) struct Found {
     pub(crate) hooks: Vec<(LayerKind, CommandHook)>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 impl Found {
@@ -164,7 +168,7 @@ impl Found {
                         matcher: matcher.clone().unwrap_or_default(),
                         command,
                         timeout: handler.timeout.map(|Seconds(time)| time),
-                        blocks_on_failure: handler.on_failure == Some(OnFailure::Block),
+                        on_failure: handler.on_failure,
                         source: source.to_owned(),
                         project: project.map(Path::to_owned),
                     };
@@ -203,10 +207,7 @@ impl Found {
             };
             let hooks = settings.hooks.filter(|hooks| !hooks.0.is_empty());
             if untrusted && hooks.is_some() {
-                self.warnings.push(format!(
-                    "{}: this folder is not trusted, so these are not used: hooks. Pass --trust to use them.",
-                    file.display()
-                ));
+                self.left_out.push(LeftOut { path: file, what: vec!["hooks".to_owned()] });
             } else if !untrusted {
                 wanted &= !settings.disable_all_hooks;
                 if let Some(hooks) = hooks {
@@ -258,7 +259,7 @@ fn read_claude_file(file: &Path) -> Result<ClaudeSettings, String> {
 }
 
 /// With the folder that a project's own file belongs to.
-fn claude_files(
+pub(crate) fn claude_files(
     paths: &Paths,
     directory: &Path,
     worktree: &Path,

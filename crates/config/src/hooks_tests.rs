@@ -68,7 +68,7 @@ fn the_whole_form_is_read() {
     assert_eq!(check.event, HookEvent::PreToolUse);
     assert!(check.matcher.fits("Edit") && !check.matcher.fits("Read"));
     assert_eq!(check.timeout, Some(Duration::from_millis(2500)));
-    assert!(check.blocks_on_failure && !echo.blocks_on_failure);
+    assert_eq!((check.on_failure, echo.on_failure), (Some(crate::FailingHook::Block), None));
     assert_eq!(echo.command, "echo ${CLAUDE_PROJECT_DIR} {env:HOME}", "the shell's own business");
 }
 
@@ -83,9 +83,12 @@ fn a_folder_that_is_not_trusted_brings_no_hooks_and_is_named() {
     ]);
     let config = setup.load(false, &[]).unwrap();
     assert_eq!(commands(&config), ["mine"]);
-    let [ours, claudes] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
-    assert!(ours.contains("opencode.json") && ours.contains("not used: hooks"), "{ours}");
-    assert!(claudes.contains(".claude/settings.json") && claudes.contains("--trust"), "{claudes}");
+    let [said] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+    assert!(
+        said.contains("not used: hooks (opencode.json); hooks (.claude/settings.json)"),
+        "{said}"
+    );
+    assert!(said.contains("--trust"), "{said}");
 }
 
 #[test]

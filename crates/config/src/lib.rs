@@ -15,32 +15,42 @@ mod instructions;
 mod load;
 mod matcher;
 mod paths;
+mod permission;
 mod settings;
 mod skills;
+mod state_file;
 mod texts;
 mod tool_settings;
+mod trust;
 mod yaml;
 
 pub use agent::{Agent, AgentError};
 pub use command::{Command, CommandError, Piece, mentions};
-pub use file::ConfigError;
-pub use folders::{ConfigFolder, config_folders};
-pub use hooks::{CommandHook, HookEvent};
+pub use file::{ConfigError, rule_line};
+pub use folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
+pub use hooks::{CommandHook, FailingHook, HookEvent};
 pub use instructions::{Instruction, configured_instructions, find_instructions, is_address};
-pub use load::{Config, Environment, Source};
+pub use load::{Config, Environment, LeftOut, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
+pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use settings::{
     AgentMode, AgentSettings, CommandSettings, CompactionSettings, FormatterSettings,
-    ModelSettings, Ordered, PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings,
-    Settings, StaleEdits, Switchable, ToolOutputSettings,
+    ModelSettings, Ordered, ProviderOptions, ProviderSettings, ServerSettings, Settings,
+    StaleEdits, Switchable, ToolOutputSettings,
 };
 pub use skills::{Skill, Skills, find_skills};
+pub use state_file::StateFile;
 pub use tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
+pub use trust::{Trust, TrustEntry, TrustState};
 
 #[cfg(test)]
 mod hooks_tests;
 #[cfg(test)]
+mod permission_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trust_tests;

@@ -7,9 +7,10 @@ use serde_json::Value;
 use toolwright_permission::{Action, Layer, LayerKind};
 
 use crate::file::{self, ConfigError};
-use crate::folders::ConfigFolder;
+use crate::folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS};
 use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
+use crate::permission::wrong_example;
 use crate::settings::{AgentSettings, CommandSettings, Settings, switched};
 use crate::texts;
 
@@ -61,6 +62,15 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// For each value, by its JSON pointer, the file that said it last.
     pub origins: BTreeMap<String, PathBuf>,
+    /// What the folder's own files say and is not used, because nobody trusts it.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What is not used of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub path: PathBuf,
+    pub what: Vec<String>,
 }
 
 impl Config {
@@ -81,6 +91,7 @@ impl Config {
             hooks: Vec::new(),
             warnings: Vec::new(),
             origins: BTreeMap::new(),
+            left_out: Vec::new(),
         };
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
@@ -96,7 +107,13 @@ impl Config {
             let own = config.add(kind, &path, &text, trusted, &home, env)?;
             hooks.add(kind, &path, None, own);
         }
-        for (name, wrap) in [("OPENCODE_CONFIG_CONTENT", false), ("OPENCODE_PERMISSION", true)] {
+        // The environment is the user's: it takes back what their files say, and nobody else's.
+        for (name, wrap) in [
+            ("OPENCODE_CONFIG_CONTENT", false),
+            ("TOOLWRIGHT_CONFIG_CONTENT", false),
+            ("OPENCODE_PERMISSION", true),
+            ("TOOLWRIGHT_PERMISSION", true),
+        ] {
             let Some(text) = env(name).filter(|t| !t.trim().is_empty()) else { continue };
             let text = if wrap { format!("{{\"permission\":{text}}}") } else { text };
             let path = PathBuf::from(format!("${name}"));
@@ -106,6 +123,8 @@ impl Config {
         let claude = hooks.add_claude_files(paths, directory, worktree, trusted);
         config.sources.extend(claude.into_iter().map(|(kind, path)| Source { path, kind }));
         config.warnings.append(&mut hooks.warnings);
+        config.left_out.append(&mut hooks.left_out);
+        config.say_what_is_left_out(worktree);
         config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
         Ok(config)
@@ -116,14 +135,15 @@ impl Config {
         let folder = ConfigFolder { path, kind };
         let (value, warnings) = texts::read(&folder);
         if kind == LayerKind::Project && !trusted {
-            let held: Vec<&str> =
-                value.as_object().into_iter().flatten().map(|(k, _)| k.as_str()).collect();
-            if !held.is_empty() {
-                self.warnings.push(format!(
-                    "{}: this folder is not trusted, so these are not used: {}s. Pass --trust to use them.",
-                    folder.path.display(),
-                    held.join("s, ")
-                ));
+            let held = value.as_object().into_iter().flatten().map(|(key, _)| format!("{key}s"));
+            let mut what: Vec<String> = held.collect();
+            for (name, folders) in [("tools", TOOL_FOLDERS), ("plugins", PLUGIN_FOLDERS)] {
+                if !folder.all_files(folders).is_empty() {
+                    what.push(name.to_owned());
+                }
+            }
+            if !what.is_empty() {
+                self.left_out.push(LeftOut { path: folder.path, what });
             }
             return;
         }
@@ -194,6 +214,9 @@ impl Config {
     ) -> Result<HookSettings, ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
+        if let Some((place, message)) = wrong_example(&parsed.settings, home) {
+            return Err(file::invalid_at(path, text, &place, message));
+        }
         self.warnings.append(&mut parsed.warnings);
         place_plugins(&mut parsed.value, path);
         let mut rules = switched(&parsed.settings.tools);
@@ -207,11 +230,7 @@ impl Config {
                 if loosening {
                     what.push("permission rules that allow".to_owned());
                 }
-                self.warnings.push(format!(
-                    "{}: this folder is not trusted, so these are not used: {}. Pass --trust to use them.",
-                    path.display(),
-                    what.join(", ")
-                ));
+                self.left_out.push(LeftOut { path: path.to_owned(), what });
             }
         }
         if !rules.is_empty() {
@@ -236,6 +255,25 @@ fn place_plugins(value: &mut Value, file: &Path) {
     }
 }
 
+impl Config {
+    /// In one line, whatever number of files it is about.
+    fn say_what_is_left_out(&mut self, worktree: &Path) {
+        if self.left_out.is_empty() {
+            return;
+        }
+        let of_file = |LeftOut { path, what }: &LeftOut| {
+            let shown = path.strip_prefix(worktree).unwrap_or(path);
+            format!("{} ({})", what.join(", "), shown.display())
+        };
+        let all: Vec<String> = self.left_out.iter().map(of_file).collect();
+        self.warnings.push(format!(
+            "{}: this folder is not trusted, so these are not used: {}. Look at them, then: tw trust (or pass --trust for one run).",
+            worktree.display(),
+            all.join("; ")
+        ));
+    }
+}
+
 /// A path below something that is no folder is absent too.
 pub(crate) fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
@@ -257,7 +295,7 @@ fn drop_untrusted(value: &mut Value) -> Vec<String> {
 
 /// Every file that may hold settings, outermost first. The nearest folder wins, and within one
 /// folder ours wins over OpenCode's.
-fn candidates(
+pub(crate) fn candidates(
     paths: &Paths,
     directory: &Path,
     worktree: &Path,

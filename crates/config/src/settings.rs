@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_permission::{Action, Rule};
+use toolwright_permission::{Action, Mode, Rule};
 
 use crate::hooks::HookSettings;
+use crate::permission::PermissionSettings;
 use crate::tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
@@ -32,6 +33,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "disabled_providers",
     "mcp",
     "permission",
+    "permission_mode",
     "tools",
     "instructions",
     "plugin",
@@ -76,6 +78,8 @@ pub struct Settings {
     pub command: BTreeMap<String, CommandSettings>,
     pub provider: BTreeMap<String, ProviderSettings>,
     pub permission: Option<PermissionSettings>,
+    /// How much is done without a question when nobody says.
+    pub permission_mode: Option<Mode>,
     pub instructions: Vec<String>,
     /// Model calls for one prompt before a run must come to its end.
     pub steps: Option<u32>,
@@ -257,25 +261,6 @@ pub struct ModelLimit {
     pub output: Option<u32>,
 }
 
-/// One action for everything, or keys with an action or with patterns, in written order: the order
-/// decides.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged, expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of them")]
-pub enum PermissionSettings {
-    All(Action),
-    Keys(Ordered<KeySettings>),
-}
-
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of patterns with them"
-)]
-pub enum KeySettings {
-    All(Action),
-    Patterns(Ordered<Action>),
-}
-
 /// A map that remembers the order in which its keys were written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ordered<T>(pub Vec<(String, T)>);
@@ -306,24 +291,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
             }
         }
         deserializer.deserialize_map(Visitor(std::marker::PhantomData))
-    }
-}
-
-impl PermissionSettings {
-    pub fn rules(&self, home: &str) -> Vec<Rule> {
-        match self {
-            Self::All(action) => vec![Rule::new("*", "*", *action, home)],
-            Self::Keys(Ordered(keys)) => keys
-                .iter()
-                .flat_map(|(key, settings)| match settings {
-                    KeySettings::All(action) => vec![Rule::new(key, "*", *action, home)],
-                    KeySettings::Patterns(Ordered(patterns)) => patterns
-                        .iter()
-                        .map(|(pattern, action)| Rule::new(key, pattern, *action, home))
-                        .collect(),
-                })
-                .collect(),
-        }
     }
 }
 

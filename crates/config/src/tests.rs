@@ -20,7 +20,7 @@ impl Setup {
         Self { root }
     }
 
-    fn paths(&self) -> Paths {
+    pub(crate) fn paths(&self) -> Paths {
         let root = self.root.path();
         Paths {
             home: root.join("home"),

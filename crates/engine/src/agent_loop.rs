@@ -459,6 +459,7 @@ impl<'a> Turn<'a> {
             permission: "doom_loop".to_owned(),
             pattern: tool.clone(),
             always: tool.clone(),
+            read_only: true,
             ..PermissionRequest::default()
         };
         let gate = self.world.pipeline.gate();

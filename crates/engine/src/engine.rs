@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice};
+use toolwright_permission::Mode;
 use toolwright_session::{Entry, LogError, Session};
 use toolwright_tool::{Pipeline, Registry};
 
@@ -212,6 +213,9 @@ impl Engine {
             Ok(content) => content,
             Err(over) => return self.refuse(over, queued, cancel, events).await,
         };
+        if let Err(error) = self.keep_mode() {
+            return self.end(Over::from(error), cancel, events).await;
+        }
         let model = self.model.origin().clone();
         let agent = self.agent.clone();
         let prompt = Entry::Prompt { content, agent, model, steer: false, queued };
@@ -242,6 +246,16 @@ impl Engine {
         let end = TurnEnd::before_it_began(&over);
         self.tell_last(&end, cancel, events).await;
         end
+    }
+
+    /// The mode belongs to the session: whoever takes it up later finds it as it was left.
+    fn keep_mode(&mut self) -> Result<(), LogError> {
+        let Some(mode) = self.pipeline.gate().mode() else { return Ok(()) };
+        let known = self.record.session().mode().unwrap_or(Mode::default().as_str());
+        if known == mode.as_str() {
+            return Ok(());
+        }
+        self.record.add(Entry::Mode { mode: mode.to_string() })
     }
 
     /// Goes on with a turn that was cut off.
@@ -322,7 +336,7 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
-        if let Err(error) = settle_open_calls(&mut self.record) {
+        if let Err(error) = settle_open_calls(&mut self.record).and_then(|()| self.keep_mode()) {
             over = Over::from(error);
         }
         // A wish to end this turn says nothing about the next one.

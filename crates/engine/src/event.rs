@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_llm::{Failure, Finish, Usage};
+use toolwright_permission::{Grant, Mode, Offer};
 use toolwright_session::{Outcome, QueueKind, TurnStatus};
 use toolwright_tool::{Inquiry, Question};
 
@@ -50,6 +51,8 @@ pub enum Event {
     Question {
         id: u64,
         question: Question,
+        /// Why it is asked, and what "always" could mean.
+        offer: Offer,
     },
     /// Somebody has to answer; see [`crate::Questions::reply`].
     Inquiry {
@@ -59,6 +62,10 @@ pub enum Event {
     /// A question or an inquiry that nobody waits for any more.
     QuestionClosed {
         id: u64,
+    },
+    /// Somebody changed how much is done without a question.
+    ModeChanged {
+        mode: Mode,
     },
     Retrying {
         attempt: u32,
@@ -135,9 +142,16 @@ pub struct Denial {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     Once,
-    /// Also for everything like it while this session runs.
-    Always,
+    /// Also for what is like it, as far and for as long as the grant says.
+    Always(Grant),
     Reject {
         message: Option<String>,
     },
+}
+
+impl Answer {
+    /// What is usual for the tool, while this run goes on.
+    pub fn always() -> Self {
+        Self::Always(Grant::default())
+    }
 }

@@ -1,71 +1,24 @@
 //! The door: judges by rules, and asks a person where the rules say so.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
-use toolwright_permission::{Action, Approval, Judgement, Policy, Request};
+use tokio::sync::mpsc;
+use toolwright_permission::{Action, Judgement, Mode, Offer, Policy, Request, Scope};
 use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Inquiry, Question, Replies, Unanswered};
 
-use crate::event::{Answer, Event};
+use crate::event::Event;
 use crate::hooks::{Hooks, Point};
-
-/// Questions that wait for a person.
-#[derive(Default)]
-pub struct Questions {
-    next: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
-    inquiries: Mutex<HashMap<u64, oneshot::Sender<Option<Replies>>>>,
-}
-
-impl Questions {
-    /// Answers a waiting question. An id that is unknown or was answered already does nothing.
-    pub fn answer(&self, id: u64, answer: Answer) {
-        let waiting = lock(&self.waiting).remove(&id);
-        if let Some(sender) = waiting {
-            // The asker may have been cancelled meanwhile.
-            sender.send(answer).ok();
-        }
-    }
-
-    /// Answers a waiting inquiry; nothing means that the person does not want to.
-    pub fn reply(&self, id: u64, replies: Option<Replies>) {
-        let waiting = lock(&self.inquiries).remove(&id);
-        if let Some(sender) = waiting {
-            sender.send(replies).ok();
-        }
-    }
-
-    fn open_inquiry(&self) -> (u64, oneshot::Receiver<Option<Replies>>) {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        lock(&self.inquiries).insert(id, sender);
-        (id, receiver)
-    }
-
-    fn open(&self) -> (u64, oneshot::Receiver<Answer>) {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        lock(&self.waiting).insert(id, sender);
-        (id, receiver)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::questions::{Keeper, Questions, Settled};
+use crate::rulebook::Rulebook;
 
 /// Whoever can be asked, by an agent and by all who work for it.
 struct Person {
     questions: Arc<Questions>,
     /// Where questions are announced; nobody to ask without it.
     asker: Option<mpsc::Sender<Event>>,
-    /// One question at a time, in the order in which calls come to it.
-    turn: tokio::sync::Mutex<()>,
 }
 
 /// A question that is no longer waited for is taken off the table, however that came.
@@ -76,9 +29,7 @@ struct Closing<'a> {
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let questions = &self.person.questions;
-        let open = lock(&questions.waiting).remove(&self.id).is_some()
-            | lock(&questions.inquiries).remove(&self.id).is_some();
+        let open = self.person.questions.close(self.id);
         if let Some(asker) = self.person.asker.as_ref().filter(|_| open) {
             // A face that is behind hears of it by the end of the call.
             asker.try_send(Event::QuestionClosed { id: self.id }).ok();
@@ -87,21 +38,18 @@ impl Drop for Closing<'_> {
 }
 
 pub struct PermissionGate {
-    policy: Mutex<Policy>,
+    rules: Arc<Rulebook>,
     person: Arc<Person>,
     hooks: Arc<Hooks>,
-    /// For whom this agent works: what it may not do, this one may not do either.
-    above: Option<Arc<PermissionGate>>,
     /// Who asks, where it is not the agent that the person talks to.
     who: Option<String>,
 }
 
 impl PermissionGate {
     pub fn new(policy: Policy, asker: Option<mpsc::Sender<Event>>) -> Self {
-        let questions = Arc::default();
-        let person = Arc::new(Person { questions, asker, turn: tokio::sync::Mutex::new(()) });
-        let policy = Mutex::new(policy);
-        Self { policy, person, hooks: Arc::default(), above: None, who: None }
+        let person = Arc::new(Person { questions: Arc::default(), asker });
+        let rules = Arc::new(Rulebook::new(policy, None));
+        Self { rules, person, hooks: Arc::default(), who: None }
     }
 
     pub fn with_hooks(mut self, hooks: Arc<Hooks>) -> Self {
@@ -109,22 +57,52 @@ impl PermissionGate {
         self
     }
 
+    /// Lets people agree to something for longer than this run.
+    pub fn with_keeper(self, keeper: Arc<dyn Keeper>) -> Self {
+        self.person.questions.set_keeper(keeper);
+        self
+    }
+
     /// The door of an agent that works for this one: both sets of rules apply, and its questions go
     /// to the same person.
     pub fn below(self: &Arc<Self>, policy: Policy, who: &str) -> Self {
         Self {
-            policy: Mutex::new(policy),
+            rules: Arc::new(Rulebook::new(policy, Some(Arc::clone(&self.rules)))),
             person: Arc::clone(&self.person),
             hooks: Arc::clone(&self.hooks),
-            above: Some(Arc::clone(self)),
             who: Some(who.to_owned()),
         }
     }
 
     /// Goes on under other rules. What the person agreed to before still holds where these ask.
     pub fn change_rules(&self, policy: Policy) {
-        let mut current = lock(&self.policy);
+        let mut current = self.rules.policy();
         *current = policy.keeping_approvals_of(&current);
+        drop(current);
+        self.person.questions.judge_again();
+    }
+
+    /// How much is done without a question, here and by all who work for this agent.
+    pub fn mode(&self) -> Mode {
+        self.rules.mode()
+    }
+
+    /// Changes it at once, for what waits to be answered too. Returns the mode before.
+    pub fn set_mode(&self, mode: Mode) -> Mode {
+        let before = self.rules.policy().stance().mode.set(mode);
+        if before != mode {
+            self.person.questions.judge_again();
+            if let Some(asker) = &self.person.asker {
+                // Who is behind can ask what the mode is.
+                asker.try_send(Event::ModeChanged { mode }).ok();
+            }
+        }
+        before
+    }
+
+    /// Whether not even the floor holds.
+    pub fn allows_everything(&self) -> bool {
+        self.rules.policy().stance().everything
     }
 
     pub fn questions(&self) -> Arc<Questions> {
@@ -138,23 +116,31 @@ impl PermissionGate {
 
     /// Whether a tool with this permission key need not be offered at all.
     pub fn always_denies(&self, permission: &str) -> bool {
-        lock(&self.policy).always_denies(permission)
-            || self.above.as_ref().is_some_and(|above| above.always_denies(permission))
+        let mut rules = Some(&self.rules);
+        while let Some(here) = rules {
+            if here.policy().always_denies(permission) {
+                return true;
+            }
+            rules = here.above();
+        }
+        false
     }
 
     /// Adds to the shipped defaults, here and above; what people wrote still has its say.
     pub fn allow_by_default(&self, permission: &str) {
-        lock(&self.policy).allow_by_default(permission, "*");
-        if let Some(above) = &self.above {
-            above.allow_by_default(permission);
+        let mut rules = Some(&self.rules);
+        while let Some(here) = rules {
+            here.policy().allow_by_default(permission, "*");
+            rules = here.above();
         }
     }
 
     /// Lets this agent, and those for whom it works, look at what was too large for its answers.
     pub fn allow_outputs(&self, folder: &std::path::Path) {
-        lock(&self.policy).allow_outputs(folder);
-        if let Some(above) = &self.above {
-            above.allow_outputs(folder);
+        let mut rules = Some(&self.rules);
+        while let Some(here) = rules {
+            here.policy().allow_outputs(folder);
+            rules = here.above();
         }
     }
 
@@ -162,37 +148,9 @@ impl PermissionGate {
     pub fn denies_outright(&self, permission: &str, pattern: &str) -> bool {
         let (permission, pattern) = (permission.to_owned(), pattern.to_owned());
         let always = pattern.clone();
-        let request = Request { permission, pattern, always, ..Request::default() };
-        self.judge(&[request]).action == Action::Deny
-    }
-
-    /// The strictest judgement over all requests, here and above.
-    fn judge(&self, requests: &[Request]) -> Judgement {
-        let policy = lock(&self.policy);
-        let strictest = requests.iter().map(|r| policy.judge(r)).max_by_key(|j| j.action);
-        drop(policy);
-        let own = strictest.unwrap_or_else(|| Judgement {
-            action: Action::Allow,
-            rule: None,
-            from: "plan".to_owned(),
-            why: "it touches nothing".to_owned(),
-        });
-        match self.above.as_ref().map(|above| above.judge(requests)) {
-            Some(above) if above.action > own.action => above,
-            _ => own,
-        }
-    }
-
-    /// What somebody agreed to holds above too: it was the same person.
-    fn approve(&self, requests: &[Request]) {
-        let mut policy = lock(&self.policy);
-        for Request { permission, always, .. } in requests {
-            policy.approve(Approval { permission: permission.clone(), pattern: always.clone() });
-        }
-        drop(policy);
-        if let Some(above) = &self.above {
-            above.approve(requests);
-        }
+        let request =
+            Request { permission, pattern, always, read_only: true, ..Request::default() };
+        self.rules.judge(&[request]).action == Action::Deny
     }
 
     /// What the hooks say to a question, if they say something.
@@ -206,13 +164,9 @@ impl PermissionGate {
             "permissions": permissions,
         });
         let ran = self.hooks.run(Point::PermissionAsk, &input, json!({ "status": "ask" })).await;
-        let denied = |reason: String| Decision::Deny {
-            by: DeniedBy::Rule,
-            message: format!("Permission denied: {} ({reason}).", question.summary),
-        };
         match (ran.block, ran.output["status"].as_str()) {
-            (Some(reason), _) => Some(denied(reason)),
-            (None, Some("deny")) => Some(denied("by a hook".to_owned())),
+            (Some(reason), _) => Some(denied_by_rule(question, &reason)),
+            (None, Some("deny")) => Some(denied_by_rule(question, "by a hook")),
             (None, Some("allow")) => Some(Decision::Allow { why: "approved by a hook".to_owned() }),
             (None, _) => None,
         }
@@ -231,37 +185,56 @@ impl PermissionGate {
                 ),
             };
         };
-        let _turn = self.person.turn.lock().await;
-        // An answer to the question before may cover this one.
-        if question.hint != Hint::Ask && self.judge(&question.requests).action == Action::Allow {
-            return Decision::Allow { why: "approved earlier in this session".to_owned() };
-        }
-        let (id, answer) = self.person.questions.open();
+        let (id, mut settled) = self.person.questions.open(question, &self.rules);
         let _closed = Closing { person: &self.person, id };
+        // Settled before anybody heard of it.
+        if let Ok(settled) = settled.try_recv() {
+            return decision(question, settled);
+        }
         let mut shown = question.clone();
         if let Some(who) = &self.who {
             shown.summary = format!("[{who}] {}", shown.summary);
         }
-        if asker.send(Event::Question { id, question: shown }).await.is_err() {
+        let asked = self.rules.asked(&question.requests);
+        let offer = Offer { why, asked, scopes: self.person.questions.scopes() };
+        if asker.send(Event::Question { id, question: shown, offer }).await.is_err() {
             let message = "Permission denied: nobody can be asked any more.".to_owned();
             return Decision::Deny { by: DeniedBy::Nobody, message };
         }
-        match answer.await {
-            Ok(Answer::Once) => Decision::Allow { why: "approved by the user".to_owned() },
-            Ok(Answer::Always) => {
-                self.approve(&question.requests);
-                Decision::Allow { why: "approved by the user for this session".to_owned() }
-            }
-            Ok(Answer::Reject { message }) => {
-                let words = message.map_or(String::new(), |m| format!(" The user said: {m}"));
-                let message =
-                    format!("The user rejected permission for {}.{words}", question.summary);
-                Decision::Deny { by: DeniedBy::Person, message }
-            }
-            Err(_) => {
-                let message = "Permission denied: the question was dropped.".to_owned();
-                Decision::Deny { by: DeniedBy::Nobody, message }
-            }
+        let Ok(settled) = settled.await else {
+            let message = "Permission denied: the question was dropped.".to_owned();
+            return Decision::Deny { by: DeniedBy::Nobody, message };
+        };
+        // Whoever gave no answer to this one must hear that none is wanted any more.
+        if let Settled::Allowed { .. } | Settled::Denied { .. } | Settled::WithAnother = settled {
+            asker.send(Event::QuestionClosed { id }).await.ok();
+        }
+        decision(question, settled)
+    }
+}
+
+fn denied_by_rule(question: &Question, why: &str) -> Decision {
+    let message = format!("Permission denied: {} ({why}).", question.summary);
+    Decision::Deny { by: DeniedBy::Rule, message }
+}
+
+fn decision(question: &Question, settled: Settled) -> Decision {
+    let rejected = |words: &str| Decision::Deny {
+        by: DeniedBy::Person,
+        message: format!("The user rejected permission for {}.{words}", question.summary),
+    };
+    let allowed = |why: &str| Decision::Allow { why: why.to_owned() };
+    match settled {
+        Settled::Once => allowed("approved by the user"),
+        Settled::Always(Scope::Session) => allowed("approved by the user for this session"),
+        Settled::Always(Scope::Project) => allowed("approved by the user for this project"),
+        Settled::Always(Scope::Everywhere) => allowed("approved by the user for all projects"),
+        Settled::Allowed { why } => Decision::Allow { why },
+        Settled::Denied { why } => denied_by_rule(question, &why),
+        Settled::Rejected { message: None } => rejected(""),
+        Settled::Rejected { message: Some(words) } => rejected(&format!(" The user said: {words}")),
+        Settled::WithAnother => {
+            rejected(" They rejected another call of the same step, and all that waited with it.")
         }
     }
 }
@@ -269,21 +242,18 @@ impl PermissionGate {
 impl Gate for PermissionGate {
     fn decide<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Decision> {
         async move {
-            let judgement = self.judge(&question.requests);
-            match (judgement.action, question.hint) {
-                (Action::Deny, _) => Decision::Deny {
-                    by: DeniedBy::Rule,
-                    message: format!(
-                        "Permission denied: {} ({}).",
-                        question.summary, judgement.why
-                    ),
-                },
+            let Judgement { action, why, .. } = self.rules.judge(&question.requests);
+            match (action, question.hint) {
+                (Action::Deny, _) => denied_by_rule(question, &why),
                 (Action::Ask, Hint::Allow) => {
                     Decision::Allow { why: "approved by a hook".to_owned() }
                 }
-                (Action::Ask, _) => self.ask(question, judgement.why).await,
+                (Action::Ask, _) => self.ask(question, why).await,
                 (Action::Allow, Hint::Ask) => self.ask(question, "a hook asks".to_owned()).await,
-                (Action::Allow, _) => Decision::Allow { why: judgement.why },
+                (Action::Allow, Hint::Failed) if !self.rules.takes_ask_as_allow() => {
+                    self.ask(question, "a hook that guards it has failed".to_owned()).await
+                }
+                (Action::Allow, _) => Decision::Allow { why },
             }
         }
         .boxed()
@@ -292,7 +262,6 @@ impl Gate for PermissionGate {
     fn inquire<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Result<Replies, Unanswered>> {
         async move {
             let asker = self.person.asker.as_ref().ok_or(Unanswered::Nobody)?;
-            let _turn = self.person.turn.lock().await;
             let (id, replies) = self.person.questions.open_inquiry();
             let _closed = Closing { person: &self.person, id };
             let event = Event::Inquiry { id, inquiry: inquiry.clone() };
@@ -306,11 +275,25 @@ impl Gate for PermissionGate {
     }
 
     fn allows_silently(&self, requests: &[Request]) -> bool {
-        self.judge(requests).action == Action::Allow
+        self.rules.judge(requests).action == Action::Allow
+    }
+
+    fn always_denies(&self, permission: &str) -> bool {
+        Self::always_denies(self, permission)
+    }
+
+    fn mode(&self) -> Option<Mode> {
+        Some(Self::mode(self))
     }
 
     fn allows_by_rule(&self, request: &Request) -> bool {
-        lock(&self.policy).allows_by_rule(request)
-            && self.above.as_ref().is_none_or(|above| above.allows_by_rule(request))
+        let mut rules = Some(&self.rules);
+        while let Some(here) = rules {
+            if !here.policy().allows_by_rule(request) {
+                return false;
+            }
+            rules = here.above();
+        }
+        true
     }
 }

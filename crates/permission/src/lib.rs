@@ -5,14 +5,18 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod approval;
 mod defaults;
+mod mode;
 mod policy;
 mod rule;
 mod shell;
 mod wildcard;
 
+pub use approval::{Approval, Asked, Extent, Grant, Offer, Scope, Suggestion, agree, suggestions};
 pub use defaults::shipped_defaults;
-pub use policy::{Approval, Judgement, Policy, Request};
+pub use mode::{Mode, ModeCell, Stance};
+pub use policy::{Judgement, PLAN_FILES, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
 pub use shell::{Analysis, ShellCommand, Touch, TouchKind, Word, analyse};
 pub use wildcard::matches;

@@ -1,7 +1,11 @@
 //! Judging a request by all layers.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 
+use crate::approval::{Approval, Scope};
+use crate::mode::{Mode, ModeCell, Stance};
 use crate::rule::{Action, Layer, LayerKind, Rule};
 use crate::wildcard::matches;
 
@@ -18,6 +22,8 @@ pub struct Request {
     pub always: String,
     /// Known to read only and to stay inside the workspace: the shipped *ask* does not apply.
     pub harmless: bool,
+    /// Changes nothing outside the session: may be done while planning.
+    pub read_only: bool,
     /// Read off the text of something that is judged itself (a path in a shell command): what people
     /// wrote about it counts, what ships and what nobody wrote does not.
     pub advisory: bool,
@@ -36,58 +42,102 @@ pub struct Judgement {
     pub why: String,
 }
 
-/// What a person agreed to for as long as this session runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
-    pub permission: String,
-    pub pattern: String,
-}
-
-impl Approval {
-    /// A command that holds a star is not a pattern: only a lone star and the content of a folder
-    /// stand for more than they say.
-    fn covers(&self, pattern: &str) -> bool {
-        let is_pattern = self.pattern == "*" || self.pattern.ends_with("/*");
-        if is_pattern { matches(pattern, &self.pattern) } else { pattern == self.pattern }
+impl Judgement {
+    fn plain(action: Action, from: &str, why: String) -> Self {
+        Self { action, rule: None, from: from.to_owned(), why }
     }
 }
+
+/// All that is written while a plan is made.
+pub const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.md"];
+
+/// Where a change makes something run later, or changes what may be done: asked about even where
+/// other edits are not.
+const DELICATE: &[&str] = &[
+    ".git/*",
+    "*/.git/*",
+    ".opencode/*",
+    "*/.opencode/*",
+    ".toolwright/*",
+    "*/.toolwright/*",
+    ".claude/*",
+    "*/.claude/*",
+    "*opencode.json",
+    "*opencode.jsonc",
+    "*toolwright.json",
+    "*toolwright.jsonc",
+    "*.envrc",
+    ".husky/*",
+    ".github/workflows/*",
+];
 
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     layers: Vec<Layer>,
     approvals: Vec<Approval>,
-    auto: bool,
-    everything: bool,
+    stance: Stance,
+    /// What was added to the shipped defaults.
+    added: Vec<(String, String)>,
+    /// Folders of our own: nobody changes them by a tool.
+    protected: Vec<PathBuf>,
 }
 
 impl Policy {
-    /// Layers may come in any order.
+    /// Layers may come in any order; those of one kind count as one, in the order given.
     pub fn new(mut layers: Vec<Layer>) -> Self {
         layers.sort_by_key(|layer| layer.kind);
-        Self { layers, approvals: Vec::new(), auto: false, everything: false }
+        Self { layers, ..Self::default() }
     }
 
-    /// Every *ask* becomes *allow*; *deny* stays.
-    pub fn with_auto(mut self, auto: bool) -> Self {
-        self.auto = auto;
+    /// How strictly the rules are taken; who else has the same cell changes the mode here too. Its
+    /// own rules become the innermost layer.
+    pub fn with_stance(mut self, mut stance: Stance) -> Self {
+        let rules = std::mem::take(&mut stance.rules);
+        if !rules.is_empty() {
+            let origin = "this session".to_owned();
+            self.layers.push(Layer { kind: LayerKind::Session, origin, rules });
+        }
+        self.stance = stance;
         self
     }
 
-    /// Not even the floor holds. For machines that can be thrown away.
-    pub fn with_everything(mut self, everything: bool) -> Self {
-        self.everything = everything;
+    pub fn with_mode(self, mode: Mode) -> Self {
+        let stance = Stance { mode: ModeCell::new(mode), ..self.stance.clone() };
+        self.with_stance(stance)
+    }
+
+    /// Writing into these folders is refused whatever the rules say.
+    pub fn protecting(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected.extend(folders);
         self
+    }
+
+    pub fn stance(&self) -> &Stance {
+        &self.stance
+    }
+
+    /// From the outermost to the innermost.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    pub fn approvals(&self) -> &[Approval] {
+        &self.approvals
     }
 
     /// What a person agreed to under other rules still holds, as far as these ask at all.
     pub fn keeping_approvals_of(mut self, other: &Self) -> Self {
         self.approvals.clone_from(&other.approvals);
+        for (permission, pattern) in &other.added {
+            self.allow_by_default(permission, pattern);
+        }
         self
     }
 
     /// Adds to the shipped defaults; every configured layer still has its say.
     pub fn allow_by_default(&mut self, permission: &str, pattern: &str) {
         let (permission, pattern) = (permission.to_owned(), pattern.to_owned());
+        self.added.push((permission.clone(), pattern.clone()));
         let rule = Rule { permission, pattern, action: Action::Allow };
         if let Some(layer) = self.layers.iter_mut().find(|l| l.kind == LayerKind::Defaults) {
             layer.rules.push(rule);
@@ -103,74 +153,117 @@ impl Policy {
         self.approvals.push(approval);
     }
 
-    /// The last matching rule wins, but a layer whose own verdict is *deny* is not overruled by
-    /// those inside it. With no rule at all the answer is *deny*.
+    /// The last matching rule wins, but a kind of layer whose own verdict is *deny* is not overruled
+    /// by those inside it. With no rule at all the answer is *deny*.
     pub fn judge(&self, request: &Request) -> Judgement {
-        let about = |rule: &Rule| {
-            matches(&request.pattern, &rule.pattern)
-                || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
-        };
-        if let Some(floor) = request.floor.as_ref().filter(|_| !self.everything) {
+        let everything = self.stance.everything;
+        if let Some(floor) = self.floor(request).filter(|_| !everything) {
+            return Judgement::plain(Action::Deny, "the floor", format!("never allowed: {floor}"));
+        }
+        let verdict = self.verdict(request);
+        if let Some((layer, rule)) = verdict.filter(|(_, rule)| rule.action == Action::Deny) {
             return Judgement {
                 action: Action::Deny,
-                rule: None,
-                from: "the floor".to_owned(),
-                why: format!("never allowed: {floor}"),
+                rule: Some(rule.clone()),
+                from: layer.origin.clone(),
+                why: said_by(layer, rule),
             };
         }
-        let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
-        let mut verdict: Option<(&Layer, &Rule)> = None;
-        for layer in &self.layers {
-            if let Some(rule) = layer.rules.iter().rfind(fits) {
-                verdict = Some((layer, rule));
-                if rule.action == Action::Deny {
-                    break;
-                }
-            }
+        let mode = self.stance.mode.get();
+        if mode == Mode::Plan && !may_be_done_while_planning(request) {
+            let why =
+                "the mode is plan: nothing is changed, and nothing is run but what only reads";
+            return Judgement::plain(Action::Deny, "the mode", why.to_owned());
+        }
+        if everything {
+            let why = "--dangerously-allow-everything".to_owned();
+            return Judgement::plain(Action::Allow, "the command line", why);
         }
         let Some((layer, rule)) = verdict else {
             if request.advisory {
-                return Judgement {
-                    action: Action::Allow,
-                    rule: None,
-                    from: "no rule".to_owned(),
-                    why: "nobody has said anything about it".to_owned(),
-                };
+                let why = "nobody has said anything about it".to_owned();
+                return Judgement::plain(Action::Allow, "no rule", why);
             }
-            return Judgement {
-                action: Action::Deny,
-                rule: None,
-                from: "no rule".to_owned(),
-                why: format!("no rule covers {} {}", request.permission, request.pattern),
-            };
+            let why = format!("no rule covers {} {}", request.permission, request.pattern);
+            return Judgement::plain(Action::Deny, "no rule", why);
         };
-        let (action, why) = self.settle(request, layer, rule);
+        let (action, why) = self.settle(request, layer, rule, mode);
         Judgement { action, rule: Some(rule.clone()), from: layer.origin.clone(), why }
     }
 
     /// Whether a tool with this permission could ever be allowed: if not, it need not be offered.
     pub fn always_denies(&self, permission: &str) -> bool {
-        self.layers.iter().any(|layer| {
-            let last = layer.rules.iter().rfind(|rule| matches(permission, &rule.permission));
+        self.kinds().any(|layers| {
+            let rules = layers.iter().rev().flat_map(|layer| layer.rules.iter().rev());
+            let last = rules.into_iter().find(|rule| matches(permission, &rule.permission));
             last.is_some_and(|rule| rule.action == Action::Deny && rule.pattern == "*")
         })
     }
 
-    /// Whether the rules themselves allow it: neither `--auto` nor an approval is asked.
+    /// Whether the rules themselves allow it: neither a mode nor an approval is asked.
     pub fn allows_by_rule(&self, request: &Request) -> bool {
         self.judge(request).rule.is_some_and(|rule| rule.action == Action::Allow)
     }
 
-    fn settle(&self, request: &Request, layer: &Layer, rule: &Rule) -> (Action, String) {
-        let by = format!(
-            "{} by the rule {} \"{}\" of {}",
-            rule.action, rule.permission, rule.pattern, layer.origin
-        );
+    /// The layers of each kind together, from the outermost to the innermost.
+    fn kinds(&self) -> impl Iterator<Item = &[Layer]> {
+        self.layers.chunk_by(|a, b| a.kind == b.kind)
+    }
+
+    fn floor(&self, request: &Request) -> Option<String> {
+        if request.floor.is_some() || request.permission != "edit" {
+            return request.floor.clone();
+        }
+        let path = Path::new(request.also.as_deref().unwrap_or(&request.pattern));
+        let ours = self.protected.iter().find(|folder| path.starts_with(folder))?;
+        Some(format!("it changes {}, which is our own", ours.display()))
+    }
+
+    /// The rule that counts, with its layer.
+    fn verdict(&self, request: &Request) -> Option<(&Layer, &Rule)> {
+        let about = |rule: &Rule| {
+            matches(&request.pattern, &rule.pattern)
+                || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
+        };
+        let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
+        let mut verdict = None;
+        for layers in self.kinds() {
+            let last = layers
+                .iter()
+                .rev()
+                .find_map(|layer| layer.rules.iter().rfind(fits).map(|rule| (layer, rule)));
+            let Some((layer, rule)) = last else { continue };
+            // Whoever says on the command line that everything is allowed takes back what they
+            // wrote for themselves: not what an administrator set, nor what an agent is.
+            let taken_back = self.stance.everything
+                && rule.action == Action::Deny
+                && matches!(layer.kind, LayerKind::Defaults | LayerKind::User | LayerKind::Project);
+            if taken_back {
+                continue;
+            }
+            verdict = Some((layer, rule));
+            if rule.action == Action::Deny {
+                break;
+            }
+        }
+        verdict
+    }
+
+    fn settle(
+        &self,
+        request: &Request,
+        layer: &Layer,
+        rule: &Rule,
+        mode: Mode,
+    ) -> (Action, String) {
+        let by = said_by(layer, rule);
         // Whoever allows everything means everything; whoever allows a kind of command means one that
         // can be recognised.
-        if let Some(doubt) = request.doubt.as_ref().filter(|_| {
-            rule.action == Action::Allow && rule.pattern != "*" && !self.auto && !self.everything
-        }) {
+        if let Some(doubt) = request
+            .doubt
+            .as_ref()
+            .filter(|_| rule.action == Action::Allow && rule.pattern != "*" && mode != Mode::Auto)
+        {
             return (Action::Ask, format!("{by}, but {doubt}"));
         }
         if rule.action != Action::Ask {
@@ -182,132 +275,52 @@ impl Policy {
         if request.advisory && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "the command is judged itself".to_owned());
         }
-        let agreed = self.approvals.iter().any(|approval| {
-            approval.permission == request.permission && approval.covers(&request.pattern)
-        });
-        if agreed {
-            return (Action::Allow, "approved earlier in this session".to_owned());
+        if let Some(approval) = self.approvals.iter().find(|approval| approval.covers(request)) {
+            let when = match approval.scope {
+                Scope::Session => "approved earlier in this session",
+                Scope::Project => "approved for this project",
+                Scope::Everywhere => "approved for all projects",
+            };
+            return (Action::Allow, when.to_owned());
         }
-        if self.auto {
-            return (Action::Allow, "--auto".to_owned());
+        match mode {
+            Mode::Auto => (Action::Allow, "--auto".to_owned()),
+            Mode::AcceptEdits if is_accepted_edit(request, rule) => {
+                (Action::Allow, "the mode is accept-edits".to_owned())
+            }
+            Mode::Ask | Mode::AcceptEdits | Mode::Plan => (Action::Ask, by),
         }
-        (Action::Ask, by)
     }
+}
+
+fn said_by(layer: &Layer, rule: &Rule) -> String {
+    format!(
+        "{} by the rule {} \"{}\" of {}",
+        rule.action, rule.permission, rule.pattern, layer.origin
+    )
+}
+
+fn may_be_done_while_planning(request: &Request) -> bool {
+    let is_plan = || {
+        request.permission == "edit"
+            && PLAN_FILES.iter().any(|pattern| matches(&request.pattern, pattern))
+    };
+    request.read_only || request.harmless || is_plan()
+}
+
+/// A change inside the workspace that nobody wrote a rule of its own for. Paths outside it are
+/// written in full.
+fn is_accepted_edit(request: &Request, rule: &Rule) -> bool {
+    request.permission == "edit"
+        && rule.pattern == "*"
+        && !request.pattern.starts_with('/')
+        && !DELICATE.iter().any(|pattern| matches(&request.pattern, pattern))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::defaults::shipped_defaults;
+#[path = "policy_tests.rs"]
+mod tests;
 
-    fn layer(kind: LayerKind, rules: &[(&str, &str, Action)]) -> Layer {
-        let rules = rules.iter().map(|(k, p, a)| Rule::new(k, p, *a, "/home/x")).collect();
-        Layer { kind, origin: format!("{kind:?}"), rules }
-    }
-
-    fn request(permission: &str, pattern: &str) -> Request {
-        Request {
-            permission: permission.to_owned(),
-            pattern: pattern.to_owned(),
-            always: pattern.to_owned(),
-            ..Request::default()
-        }
-    }
-
-    #[test]
-    fn the_last_matching_rule_wins_within_a_layer() {
-        use Action::*;
-        let allow_last = layer(LayerKind::User, &[("*", "*", Deny), ("bash", "*", Allow)]);
-        let deny_last = layer(LayerKind::User, &[("bash", "*", Allow), ("*", "*", Deny)]);
-        assert_eq!(Policy::new(vec![allow_last]).judge(&request("bash", "ls")).action, Allow);
-        assert_eq!(Policy::new(vec![deny_last]).judge(&request("bash", "ls")).action, Deny);
-    }
-
-    #[test]
-    fn no_inner_layer_and_no_approval_lifts_a_deny() {
-        use Action::*;
-        let user = layer(LayerKind::User, &[("bash", "rm *", Deny)]);
-        let inner = [LayerKind::Project, LayerKind::Agent, LayerKind::Session]
-            .map(|kind| layer(kind, &[("*", "*", Allow)]));
-        let mut layers = vec![shipped_defaults(), user];
-        layers.extend(inner);
-        let mut policy = Policy::new(layers).with_auto(true);
-        policy.approve(Approval { permission: "bash".into(), pattern: "*".into() });
-        assert_eq!(policy.judge(&request("bash", "rm -rf x")).action, Deny);
-        assert_eq!(policy.judge(&request("bash", "make")).action, Allow);
-    }
-
-    #[test]
-    fn an_empty_rule_set_denies() {
-        assert_eq!(Policy::new(Vec::new()).judge(&request("read", "a")).action, Action::Deny);
-    }
-
-    #[test]
-    fn auto_and_approvals_turn_ask_into_allow() {
-        let policy = Policy::new(vec![shipped_defaults()]);
-        assert_eq!(policy.judge(&request("edit", "a.rs")).action, Action::Ask);
-        let mut approved = policy.clone();
-        approved.approve(Approval { permission: "edit".into(), pattern: "*".into() });
-        assert_eq!(approved.judge(&request("edit", "a.rs")).action, Action::Allow);
-        assert_eq!(approved.judge(&request("bash", "a.rs")).action, Action::Ask);
-        assert_eq!(policy.with_auto(true).judge(&request("edit", "a.rs")).action, Action::Allow);
-    }
-
-    #[test]
-    fn shipped_defaults_ask_before_secrets_are_read() {
-        let policy = Policy::new(vec![shipped_defaults()]);
-        for (path, action) in [
-            ("src/main.rs", Action::Allow),
-            (".env", Action::Ask),
-            ("app/.env.local", Action::Ask),
-            (".env.example", Action::Allow),
-            (".envrc", Action::Allow),
-            ("environment.ts", Action::Allow),
-            ("certs/server.pem", Action::Ask),
-            (".ssh/id_rsa", Action::Ask),
-            (".ssh/id_rsa.pub", Action::Allow),
-            (".ssh/config", Action::Ask),
-            ("/home/x/.aws/credentials", Action::Ask),
-            ("aws/main.tf", Action::Allow),
-        ] {
-            assert_eq!(policy.judge(&request("read", path)).action, action, "{path}");
-        }
-    }
-
-    #[test]
-    fn a_user_rule_that_asks_holds_for_harmless_commands_too() {
-        let user = layer(LayerKind::User, &[("bash", "git *", Action::Ask)]);
-        let policy = Policy::new(vec![shipped_defaults(), user]);
-        let harmless = Request { harmless: true, ..request("bash", "git status") };
-        assert_eq!(policy.judge(&harmless).action, Action::Ask);
-        let other = Request { harmless: true, ..request("bash", "ls") };
-        assert_eq!(policy.judge(&other).action, Action::Allow);
-    }
-
-    #[test]
-    fn an_approved_command_is_no_pattern() {
-        let mut policy = Policy::new(vec![shipped_defaults()]);
-        policy.approve(Approval { permission: "bash".into(), pattern: "rm *.log".into() });
-        assert_eq!(policy.judge(&request("bash", "rm *.log")).action, Action::Allow);
-        assert_eq!(policy.judge(&request("bash", "rm -rf / a.log")).action, Action::Ask);
-    }
-
-    #[test]
-    fn a_rule_may_be_about_the_short_or_the_full_path() {
-        let user = layer(LayerKind::User, &[("read", "~/.ssh/*", Action::Deny)]);
-        let policy = Policy::new(vec![shipped_defaults(), user]);
-        let read = Request { also: Some("/home/x/.ssh/id".into()), ..request("read", ".ssh/id") };
-        assert_eq!(policy.judge(&read).action, Action::Deny);
-    }
-
-    #[test]
-    fn home_is_expanded_at_the_start_only() {
-        let rule = |p| Rule::new("read", p, Action::Allow, "/home/x").pattern;
-        assert_eq!(rule("~/a"), "/home/x/a");
-        assert_eq!(rule("$HOME/a"), "/home/x/a");
-        assert_eq!(rule("~"), "/home/x");
-        assert_eq!(rule("~user/a"), "~user/a");
-        assert_eq!(rule("a/~/b"), "a/~/b");
-        assert_eq!(rule("$HOMEX"), "$HOMEX");
-    }
-}
+#[cfg(test)]
+#[path = "policy_properties.rs"]
+mod properties;

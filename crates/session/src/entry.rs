@@ -49,6 +49,10 @@ pub enum Entry {
         agent: String,
         system: String,
     },
+    /// From here on this much is done without a question.
+    Mode {
+        mode: String,
+    },
     /// Something that we tell the model between its steps; not a person's words.
     Note {
         text: String,

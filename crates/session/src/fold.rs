@@ -41,6 +41,7 @@ pub struct Session {
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
+    mode: Option<String>,
     call_ids: HashSet<String>,
     steps: usize,
     queued: Vec<Queued>,
@@ -60,6 +61,7 @@ impl Session {
             usage: Usage::default(),
             ended: None,
             brief: None,
+            mode: None,
             call_ids: HashSet::new(),
             steps: 0,
             queued: Vec::new(),
@@ -105,6 +107,11 @@ impl Session {
     /// The system prompt that was frozen for this agent.
     pub fn system_prompt(&self, agent: &str) -> Option<&str> {
         self.brief.as_ref().filter(|(name, _)| name == agent).map(|(_, system)| system.as_str())
+    }
+
+    /// How much was done without a question when somebody last changed that.
+    pub fn mode(&self) -> Option<&str> {
+        self.mode.as_deref()
     }
 
     pub fn last_step(&self) -> Option<&Step> {
@@ -196,6 +203,7 @@ impl Session {
                 self.thaw();
             }
             Entry::Brief { agent, system } => self.brief = Some((agent, system)),
+            Entry::Mode { mode } => self.mode = Some(mode),
             Entry::Note { text } => self.items.push(Item::Note(text)),
             Entry::StepStarted { model } => {
                 self.ended = None;

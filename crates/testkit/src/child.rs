@@ -67,6 +67,15 @@ impl Child {
         });
     }
 
+    /// The whole lines of `--format json` that were printed until now.
+    pub fn lines_so_far(&self) -> Vec<serde_json::Value> {
+        let so_far = self.stdout.lock().unwrap().clone();
+        let text = String::from_utf8_lossy(&so_far);
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        whole.lines().map(parse).collect()
+    }
+
     /// SIGKILL, and gone.
     pub fn kill(mut self) {
         self.child.kill().expect("a running process");

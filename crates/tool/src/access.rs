@@ -155,6 +155,9 @@ impl Plan {
     }
 }
 
+/// Keys of what only the session itself notices.
+const OF_THE_SESSION: &[&str] = &["todowrite", "todoread", "bash_output", "bash_kill"];
+
 impl Access {
     pub(crate) fn may_change(&self) -> bool {
         match self {
@@ -202,6 +205,18 @@ impl Access {
     }
 
     fn requests(&self, workspace: &Workspace) -> Vec<Request> {
+        let mut found = self.plain_requests(workspace);
+        for request in &mut found {
+            // What is done outside has a request of its own, and another agent's work has its own.
+            let is_free = matches!(self, Self::Delegate { .. })
+                || request.permission == "external_directory"
+                || OF_THE_SESSION.contains(&request.permission.as_str());
+            request.read_only |= is_free || !self.may_change();
+        }
+        found
+    }
+
+    fn plain_requests(&self, workspace: &Workspace) -> Vec<Request> {
         let request = |permission: &str, pattern: String, always: &str| Request {
             permission: permission.to_owned(),
             pattern,

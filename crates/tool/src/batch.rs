@@ -257,4 +257,8 @@ impl Gate for Inside {
     fn allows_by_rule(&self, request: &Request) -> bool {
         self.gate.allows_by_rule(request)
     }
+
+    fn always_denies(&self, permission: &str) -> bool {
+        self.gate.always_denies(permission)
+    }
 }

@@ -60,8 +60,11 @@ impl Tool for ToolSearch {
         Planned::ready(Plan::new(format!("find tools for {:?}", search.query), Vec::new()), search)
     }
 
-    async fn run(&self, search: Search, _: RunContext) -> Result<ToolOutput, ToolError> {
-        let all = self.registry.upgrade().map(|r| r.all()).unwrap_or_default();
+    async fn run(&self, search: Search, context: RunContext) -> Result<ToolOutput, ToolError> {
+        let mut all = self.registry.upgrade().map(|r| r.all()).unwrap_or_default();
+        // What can never be called need not be found.
+        let gate = context.pipeline.gate();
+        all.retain(|entry| !gate.always_denies(entry.tool.permission()));
         let limit = search.limit.unwrap_or(USUAL_MATCHES).clamp(1, MOST_MATCHES);
         let found = find(&all, &search.query, limit);
         if found.is_empty() {

@@ -25,12 +25,14 @@ pub enum Before {
 }
 
 /// What a hook says about permission. It never lifts a *deny*.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Hint {
     #[default]
     Nothing,
     /// Stands in for a person's yes.
     Allow,
+    /// A guard failed: what the rules allow is asked about, as if they asked.
+    Failed,
     /// A person should see it, even if the rules do not ask.
     Ask,
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolwright_permission::Request;
+use toolwright_permission::{Mode, Request};
 use toolwright_session::{Ending, Outcome, Touched};
 
 use crate::access::Plan;
@@ -87,6 +87,14 @@ pub trait Gate: Send + Sync {
     /// Asks a person something that is no permission.
     fn inquire<'a>(&'a self, _inquiry: &'a Inquiry) -> BoxFuture<'a, Result<Replies, Unanswered>> {
         Box::pin(std::future::ready(Err(Unanswered::Nobody)))
+    }
+    /// Whether nothing under this key can ever be allowed.
+    fn always_denies(&self, _permission: &str) -> bool {
+        false
+    }
+    /// How much is done without a question, where there are modes.
+    fn mode(&self) -> Option<Mode> {
+        None
     }
     /// Whether a rule says so, and not merely somebody who was asked.
     fn allows_by_rule(&self, _request: &Request) -> bool {
@@ -239,6 +247,14 @@ impl Pipeline {
         }
         let ready = self.plan(&readable, cancel).await;
         Ok((readable, ready))
+    }
+
+    /// What a call would touch, without anybody being asked and without running it. An error is what
+    /// the model would get.
+    pub async fn look_at(&self, call: &CallRequest) -> Result<Plan, Outcome> {
+        let readable = self.read(call)?;
+        let ready = self.plan(&readable, &CancellationToken::new()).await?;
+        Ok(ready.plan)
     }
 
     /// Repair and validation. What stays wrong becomes the call's outcome.

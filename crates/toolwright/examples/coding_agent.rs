@@ -26,10 +26,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         match event {
             Event::Text { delta } => print!("{delta}"),
             Event::CallStarted { tool, summary, .. } => println!("[{tool}] {summary}"),
-            Event::Question { id, question } => {
+            Event::Question { id, question, .. } => {
                 println!("refused: {}", question.summary);
                 let message = Some("this example only looks".to_owned());
-                questions.answer(id, Answer::Reject { message });
+                questions.answer(id, Answer::Reject { message })?;
             }
             Event::TurnEnded(end) => println!("\n({:?}, {} steps)", end.status, end.steps),
             _ => {}

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod approvals;
 mod auth;
 mod choose;
 mod commands;
@@ -25,6 +26,7 @@ mod station;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
+pub use approvals::{Approvals, KeptApproval};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use keyring::{Keyring, KeyringError};
@@ -37,8 +39,8 @@ pub use serde::Deserialize;
 pub use tokio_util::sync::CancellationToken;
 pub use toolwright_config as config;
 pub use toolwright_engine::{
-    Answer, Budget, Engine, Event, Hook, Hooks, Inbox, OnFailure, PermissionGate, Point, Purse,
-    Questions, TurnEnd, Verdict,
+    Answer, AnswerError, Budget, Engine, Event, Hook, Hooks, Inbox, Keeper, OnFailure,
+    PermissionGate, Point, Purse, Questions, TurnEnd, Verdict,
 };
 pub use toolwright_llm as llm;
 pub use toolwright_permission as permission;

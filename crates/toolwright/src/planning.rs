@@ -2,11 +2,12 @@
 //! from the other.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use toolwright_config::Agent;
+use toolwright_config::{Agent, AgentError};
 use toolwright_engine::{AgentChange, Engine, PermissionGate};
 use toolwright_llm::{Content, Effort};
+use toolwright_permission::{Mode, Stance};
 use toolwright_session::{LogError, Session};
 use toolwright_tool::{Registry, Source};
 use toolwright_tools::{
@@ -54,7 +55,9 @@ pub struct Handover {
     pub(crate) gate: Arc<PermissionGate>,
     pub(crate) registry: Registry,
     pub(crate) outputs: PathBuf,
-    pub(crate) auto: bool,
+    pub(crate) stance: Stance,
+    /// The mode that a plan was begun in: carrying it out goes on in that.
+    pub(crate) before_planning: Mutex<Option<Mode>>,
     /// What the person asked for, whoever works.
     pub(crate) steps: Option<u32>,
     pub(crate) effort: Option<Effort>,
@@ -68,7 +71,7 @@ impl Handover {
         let Some(name) = agreed_agent(engine.session()) else { return Ok(None) };
         let Ok(agent) = self.bench.agent(Some(&name)) else { return Ok(None) };
         let file = plan_file(self.bench.workspace.worktree(), &engine.session().header.session);
-        let mut policy = self.bench.policy(&agent, self.auto);
+        let mut policy = self.bench.policy(&agent, &self.stance);
         policy.allow_outputs(&self.outputs);
         let steps = self.steps.or(agent.steps).or(self.bench.config.settings.steps);
         engine
@@ -81,8 +84,21 @@ impl Handover {
             })
             .await?;
         self.gate.change_rules(policy);
+        self.change_mode(&agent.name);
         register(&self.registry, &self.bench, &agent.name, &file);
         Ok(Some(vec![Content::text(told(&agent.name, &self.bench.workspace.relative(&file)))]))
+    }
+
+    /// Who agreed to a plan first has agreed to nothing else until it is there; who agreed to the
+    /// plan goes on as before.
+    fn change_mode(&self, agent: &str) {
+        let mut before = self.before_planning.lock().unwrap_or_else(PoisonError::into_inner);
+        if agent == PLAN_AGENT {
+            let mode = self.gate.set_mode(Mode::Plan);
+            *before = Some(mode).filter(|mode| *mode != Mode::Plan).or(*before);
+        } else if self.gate.mode() == Mode::Plan {
+            self.gate.set_mode(before.take().unwrap_or_default());
+        }
     }
 }
 
@@ -94,7 +110,34 @@ fn told(agent: &str, file: &str) -> String {
     }
 }
 
-/// With whom a session goes on: whoever was agreed to, else whoever worked last.
-pub(crate) fn last_agent(session: &Session) -> Option<String> {
-    agreed_agent(session).or_else(|| session.last_prompt().map(|p| p.agent.clone()))
+/// The mode that a session was left in. Not `auto`: who wants no questions says so each time. What a
+/// person agreed to just before the end counts, even if nobody lived to see it.
+pub(crate) fn kept_mode(session: &Session) -> Option<Mode> {
+    let left: Option<Mode> = session.mode().and_then(|word| word.parse().ok());
+    match agreed_agent(session).as_deref() {
+        Some(PLAN_AGENT) => Some(Mode::Plan),
+        Some(_) if left == Some(Mode::Plan) => None,
+        _ => left.filter(|mode| *mode != Mode::Auto),
+    }
+}
+
+/// With whom a session goes on where nobody is named: in the mode `plan` with the agent that plans, where
+/// there is one; else with whoever was agreed to, or worked last. A plan that is left by another mode
+/// is left by its agent too.
+pub(crate) fn agent_for(
+    bench: &Workbench,
+    before: Option<&Session>,
+    mode: Mode,
+) -> Result<Agent, AgentError> {
+    if mode == Mode::Plan
+        && let Ok(agent) = bench.agent(Some(PLAN_AGENT))
+    {
+        return Ok(agent);
+    }
+    let worked = before.and_then(|session| {
+        agreed_agent(session).or_else(|| session.last_prompt().map(|p| p.agent.clone()))
+    });
+    let was_planning = before.and_then(Session::mode) == Some(Mode::Plan.as_str());
+    let worked = worked.filter(|name| !(was_planning && name == PLAN_AGENT));
+    bench.agent(worked.as_deref())
 }

@@ -11,6 +11,7 @@ use toolwright_engine::{
     RoomOptions, Task, Worker,
 };
 use toolwright_llm::{Effort, Sampling};
+use toolwright_permission::Stance;
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
 use toolwright_tools::{Jobs, Todos};
@@ -45,7 +46,7 @@ pub(crate) struct Station {
     pub(crate) output_schema: Option<Arc<serde_json::Value>>,
     /// How many agents stand above this one.
     pub(crate) depth: u32,
-    pub(crate) auto: bool,
+    pub(crate) stance: Stance,
 }
 
 impl Station {
@@ -61,7 +62,7 @@ impl Station {
                 hooks: Arc::clone(&hooks),
                 purse: Arc::clone(&budget.purse),
                 depth: self.depth,
-                auto: self.auto,
+                stance: self.stance,
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
         }
@@ -151,7 +152,7 @@ struct Employer {
     hooks: Arc<Hooks>,
     purse: Arc<Purse>,
     depth: u32,
-    auto: bool,
+    stance: Stance,
 }
 
 impl Employer {
@@ -171,7 +172,7 @@ impl Employer {
             }
         };
         let (log, session) = self.session(order)?;
-        let mut policy = bench.policy(&agent, self.auto);
+        let mut policy = bench.policy(&agent, &self.stance);
         policy.allow_outputs(&Store::outputs(&log));
         self.gate.allow_outputs(&Store::outputs(&log));
         // Whoever gave the work was told what cannot be used.
@@ -200,7 +201,7 @@ impl Employer {
             effort: None,
             output_schema: None,
             depth: self.depth + 1,
-            auto: self.auto,
+            stance: self.stance.clone(),
             agent,
         })
     }

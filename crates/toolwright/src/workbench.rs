@@ -5,20 +5,21 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::mpsc;
 use toolwright_config::{
-    Agent, AgentError, Config, ConfigError, Instruction, Paths, Skill, StaleEdits,
-    configured_instructions, find_instructions, find_skills,
+    Agent, AgentError, Config, ConfigError, Instruction, Paths, Skill, StaleEdits, Trust,
+    TrustState, configured_instructions, find_instructions, find_skills,
 };
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
 use toolwright_llm::{PROVIDERS, Trace};
-use toolwright_permission::{Policy, shipped_defaults};
+use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
 use toolwright_tools::{BashOptions, Feedback, Jobs, Nearby};
 
+use crate::approvals::Approvals;
 use crate::auth::{Credentials, Kept};
 use crate::choose::{Chosen, ModelError, choose_model};
 use crate::configured;
@@ -26,7 +27,7 @@ use crate::given::given_instructions;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
-use crate::planning::{Handover, last_agent};
+use crate::planning::{Handover, agent_for, kept_mode};
 use crate::scripts::Scripts;
 use crate::secrets;
 use crate::station::Station;
@@ -57,13 +58,16 @@ pub struct Workbench {
     pub workspace: Arc<Workspace>,
     pub config: Config,
     pub skills: Arc<[Skill]>,
+    /// What was said about this folder before; whether its own configuration is used is in
+    /// [`Self::is_trusted`].
+    pub trust: TrustState,
+    pub is_trusted: bool,
     env: fn(&str) -> Option<String>,
     secrets: Arc<OnceLock<Secrets>>,
     /// The key that the keyring gave for the model in use, by its provider.
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
-    trusted: bool,
 }
 
 /// Which session a turn belongs to.
@@ -81,8 +85,13 @@ pub struct DeskOptions {
     pub session: SessionChoice,
     /// Work on a copy of the session.
     pub fork: bool,
-    /// Every *ask* becomes *allow*.
-    pub auto: bool,
+    /// How much is done without a question; without it, as the session had it or the configuration
+    /// says.
+    pub mode: Option<Mode>,
+    /// Not even the floor holds. For machines that can be thrown away.
+    pub everything: bool,
+    /// Rules for this run alone; they may tighten, and loosen what the others ask about.
+    pub rules: Vec<Rule>,
     /// Where questions go; nobody can be asked without it.
     pub asker: Option<mpsc::Sender<Event>>,
     pub steps: Option<u32>,
@@ -103,7 +112,9 @@ impl Default for DeskOptions {
             agent: None,
             session: SessionChoice::New,
             fork: false,
-            auto: false,
+            mode: None,
+            everything: false,
+            rules: Vec::new(),
             asker: None,
             steps: None,
             time: None,
@@ -119,6 +130,8 @@ impl Default for DeskOptions {
 pub struct Desk {
     pub engine: Engine,
     pub questions: Arc<Questions>,
+    /// The door: which mode it is in, and how to change that.
+    pub gate: Arc<PermissionGate>,
     /// Commands that run in the background.
     pub jobs: Jobs,
     pub agent: Agent,
@@ -130,16 +143,26 @@ pub struct Desk {
 
 impl Workbench {
     /// Reads what applies in `directory`. `trusted` lets the folder's own configuration do more
-    /// than tighten rules.
+    /// than tighten rules; so does what the user said about it before.
     pub fn open(directory: &Path, trusted: bool) -> Result<Self, SetupError> {
         let env: fn(&str) -> Option<String> = |name| std::env::var(name).ok();
         let workspace = Workspace::new(directory)
             .map_err(|source| SetupError::Directory { directory: directory.to_owned(), source })?;
         let paths = Paths::from_env(&env);
-        let config =
+        let trust = Trust::new(&paths).state(workspace.directory(), workspace.worktree());
+        let trusted = trusted || trust == TrustState::Trusted;
+        let mut config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
+        if let TrustState::Changed { files, was_trusted: true } = &trust
+            && !config.left_out.is_empty()
+        {
+            let files = files.join(", ");
+            config.warnings.push(format!("you trusted this folder; changed since: {files}"));
+        }
+        if let Err(problem) = Approvals::new(&paths, workspace.worktree()).here() {
+            config.warnings.push(format!("kept approvals are not used: {problem}"));
+        }
         let (secrets, unlocked) = (Arc::default(), Arc::default());
-        let mut config = config;
         if let Err(problem) = configured::search_provider(&config.settings.websearch, &env) {
             config.warnings.push(problem);
         }
@@ -150,12 +173,29 @@ impl Workbench {
         let workspace = Arc::new(workspace);
         let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
             .map_err(SetupError::Feedback)?;
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback, trusted })
+        let is_trusted = trusted;
+        Ok(Self {
+            skills,
+            paths,
+            workspace,
+            config,
+            trust,
+            is_trusted,
+            env,
+            secrets,
+            unlocked,
+            feedback,
+        })
     }
 
-    /// Whether what this folder brought may run.
-    pub fn is_trusted(&self) -> bool {
-        self.trusted
+    /// Which folders the user trusts.
+    pub fn trust_store(&self) -> Trust {
+        Trust::new(&self.paths)
+    }
+
+    /// What people agreed to for longer than a run, as far as it counts here.
+    pub fn approvals(&self) -> Approvals {
+        Approvals::new(&self.paths, self.workspace.worktree())
     }
 
     pub fn store(&self) -> Store {
@@ -166,11 +206,16 @@ impl Workbench {
         Agent::choose(&self.config.settings, &self.paths.home.display().to_string(), name)
     }
 
-    pub fn policy(&self, agent: &Agent, auto: bool) -> Policy {
+    /// The rules for an agent, taken as strictly as the run says.
+    pub fn policy(&self, agent: &Agent, stance: &Stance) -> Policy {
         let mut layers = vec![shipped_defaults()];
         layers.extend(self.config.layers.iter().cloned());
         layers.extend(agent.layer.clone());
-        let mut policy = Policy::new(layers).with_auto(auto);
+        let mut policy =
+            Policy::new(layers).with_stance(stance.clone()).protecting(self.own_folders());
+        // A store that cannot be read was named when the folder was opened.
+        let kept = self.approvals().here().unwrap_or_default();
+        kept.into_iter().for_each(|kept| policy.approve(kept.approval));
         // A skill names files that lie with it.
         for folder in self.skills.iter().filter_map(|skill| skill.location.parent()) {
             // As paths are judged: by where a link leads.
@@ -178,6 +223,17 @@ impl Workbench {
             policy.allow_outputs(real.as_deref().unwrap_or(folder));
         }
         policy
+    }
+
+    /// Where our state and the user's configuration lie, by name and by where the name leads.
+    fn own_folders(&self) -> Vec<PathBuf> {
+        let named = [
+            self.paths.data.clone(),
+            self.paths.config.join("toolwright"),
+            self.paths.config.join("opencode"),
+        ];
+        let real = named.iter().filter_map(|folder| std::fs::canonicalize(folder).ok());
+        real.chain(named.iter().cloned()).collect()
     }
 
     /// The built-in tools, with jobs of their own.
@@ -349,22 +405,32 @@ impl Workbench {
             SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
             SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
         };
+        let mode = self.mode_of(before.as_ref(), options.mode);
         // A session goes on with the agent and the model that it had, unless others are named.
-        let worked = before.as_ref().and_then(last_agent);
+        let agent = match &options.agent {
+            Some(name) => self.agent(Some(name))?,
+            None => agent_for(self, before.as_ref(), mode)?,
+        };
         let before = before.as_ref().and_then(Session::last_prompt);
-        let agent = self.agent(options.agent.as_deref().or(worked.as_deref()))?;
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
         let (log, session, notices) = self.open_session(&options.session, options.fork)?;
-        let mut policy = self.policy(&agent, options.auto);
+        let stance = Stance {
+            mode: ModeCell::new(mode),
+            everything: options.everything,
+            rules: options.rules,
+        };
+        let mut policy = self.policy(&agent, &stance);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
         let (scripts, told) = Scripts::find(self);
         let mut all_hooks = self.hooks(&session, log.path(), None);
         all_hooks.extend(scripts.hooks(&session.header.session));
         let hooks = Arc::new(Hooks::new(all_hooks));
-        let gate = PermissionGate::new(policy, options.asker).with_hooks(Arc::clone(&hooks));
+        let gate = PermissionGate::new(policy, options.asker)
+            .with_hooks(Arc::clone(&hooks))
+            .with_keeper(Arc::new(self.approvals()));
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let jobs = Jobs::default();
@@ -396,7 +462,8 @@ impl Workbench {
             gate: Arc::clone(&gate),
             registry: registry.clone(),
             outputs: Store::outputs(&log),
-            auto: options.auto,
+            stance: stance.clone(),
+            before_planning: std::sync::Mutex::default(),
             steps: options.steps,
             effort: options.effort,
             usual_steps: Budget::default().steps,
@@ -404,7 +471,7 @@ impl Workbench {
         let station = Station {
             agent: agent.clone(),
             chosen,
-            gate,
+            gate: Arc::clone(&gate),
             hooks,
             registry,
             log,
@@ -413,10 +480,16 @@ impl Workbench {
             effort: options.effort,
             output_schema,
             depth: 0,
-            auto: options.auto,
+            stance,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, jobs, agent, chosen: why, notices, handover })
+        Ok(Desk { engine, questions, gate, jobs, agent, chosen: why, notices, handover })
+    }
+
+    /// A session goes on in the mode that it had, unless another is named.
+    fn mode_of(&self, before: Option<&Session>, named: Option<Mode>) -> Mode {
+        let kept = before.and_then(kept_mode);
+        named.or(kept).or(self.config.settings.permission_mode).unwrap_or_default()
     }
 
     fn open_session(

@@ -66,6 +66,7 @@ impl Face for JsonFace {
             json!({
                 "model": desk.engine.model().to_string(), "agent": desk.agent.name,
                 "directory": session.header.directory, "forkedFrom": session.header.forked_from,
+                "mode": desk.gate.mode(), "everythingAllowed": desk.gate.allows_everything(),
             }),
         )
     }
@@ -114,7 +115,8 @@ impl Face for JsonFace {
                 "retry",
                 json!({ "attempt": attempt, "delay_ms": delay.as_millis() as u64, "message": cause.message }),
             ),
-            Event::Question { id, question } => {
+            Event::ModeChanged { mode } => self.line("mode", json!({ "mode": mode })),
+            Event::Question { id, question, offer } => {
                 let permissions: Vec<Value> = question
                     .requests
                     .iter()
@@ -125,6 +127,7 @@ impl Face for JsonFace {
                     json!({
                         "id": id, "tool": question.tool, "summary": question.summary,
                         "preview": question.preview, "permissions": permissions,
+                        "why": offer.why, "asked": offer.asked, "scopes": offer.scopes,
                     }),
                 )
             }

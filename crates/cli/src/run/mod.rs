@@ -29,6 +29,10 @@ use crate::terminal::{Style, harmless, note, print};
 /// Events that the printer may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
 
+/// Said wherever nothing holds any more.
+pub const EVERYTHING: &str = "!!! EVERYTHING IS ALLOWED (--dangerously-allow-everything): no question is asked, and not even deleting \
+     this machine's files is refused";
+
 /// How long hooks may take to see an interrupted run out.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -79,7 +83,16 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     if options.fork && !options.resume && options.session.is_none() {
         return Err(Problem::usage("--fork needs a session to copy: add -c or -s ID"));
     }
-    let workbench = Workbench::open(&directory(shared), shared.trust)?;
+    // A person can be asked where both the question and the answer have a terminal, and a program
+    // where it talks to us.
+    let interactive = options.format == Format::Text
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+        && !options.commands;
+    let mut workbench = Workbench::open(&directory(shared), shared.trust)?;
+    if interactive && crate::trust::is_agreed_to(&workbench)? {
+        workbench = Workbench::open(&directory(shared), true)?;
+    }
     let style = Style::for_stderr();
     for warning in &workbench.config.warnings {
         note(&style.attention(&format!("! {warning}")));
@@ -116,12 +129,6 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             "there is nothing to do: give a prompt, for example  tw run \"What is this project?\"",
         ));
     }
-    // A person can be asked where both the question and the answer have a terminal, and a program
-    // where it talks to us.
-    let interactive = options.format == Format::Text
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
-        && !options.commands;
     let can_ask = interactive || (options.commands && options.format == Format::Json);
     let answer_form = options.output_schema.as_deref().map(input::answer_form).transpose()?;
     let trace = match &options.trace {
@@ -136,7 +143,9 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             agent: options.agent.clone(),
             session,
             fork: options.fork,
-            auto: options.auto,
+            mode: options.stance.mode(),
+            everything: options.stance.dangerously_allow_everything,
+            rules: Vec::new(),
             asker: can_ask.then(|| sender.clone()),
             steps: options.max_steps,
             time: options.timeout.map(Duration::from_secs),
@@ -159,6 +168,9 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     };
     for notice in &desk.notices {
         note(&style.attention(&format!("! {notice}")));
+    }
+    if desk.gate.allows_everything() {
+        note(&style.bad(EVERYTHING));
     }
     if desk.chosen == Selection::Demo && options.format == Format::Text {
         let text = "! no key and no local server found: this is the built-in demo model";
@@ -219,10 +231,17 @@ async fn drive(
     face: Box<dyn Face>,
     manner: Manner,
 ) -> TurnEnd {
-    let Desk { mut engine, questions, jobs, handover, .. } = desk;
+    let Desk { mut engine, questions, gate, jobs, handover, .. } = desk;
     let cancel = CancellationToken::new();
     if manner.commands {
-        commands::listen(engine.inbox(), Arc::clone(&questions), cancel.clone());
+        let listener = commands::Listener {
+            inbox: engine.inbox(),
+            questions: Arc::clone(&questions),
+            gate,
+            cancel: cancel.clone(),
+            events: sender.clone(),
+        };
+        listener.listen();
     }
     let asker = manner.interactive.then(|| ask::Asker::new(questions));
     let shown = show(face, events, asker, cancel.clone());
@@ -380,10 +399,13 @@ fn show(
                 Ok(Some(event)) => {
                     let result = face.event(&event);
                     let answered = match (&event, &asker) {
-                        (Event::Question { id, question }, Some(asker)) => {
-                            Some((*id, asker.ask(*id, question)))
+                        // What another answer has settled meanwhile is not asked any more.
+                        (Event::Question { id, question, offer }, Some(asker))
+                            if asker.is_waiting(*id) =>
+                        {
+                            Some((*id, asker.ask(*id, question, offer)))
                         }
-                        (Event::Inquiry { id, inquiry }, Some(asker)) => {
+                        (Event::Inquiry { id, inquiry }, Some(asker)) if asker.is_waiting(*id) => {
                             Some((*id, asker.inquire(*id, inquiry)))
                         }
                         _ => None,

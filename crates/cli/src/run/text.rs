@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
+use toolwright::permission::Mode;
 use toolwright::session::{Ending, Outcome, QueueKind, TurnStatus};
 use toolwright::{Desk, Event, TurnEnd};
 
@@ -179,8 +180,12 @@ impl TextFace {
 impl Face for TextFace {
     fn begin(&mut self, desk: &Desk) -> io::Result<()> {
         let session = desk.engine.session();
+        let mode = match desk.gate.mode() {
+            Mode::Ask => String::new(),
+            mode => format!(" · {mode}"),
+        };
         let text = format!(
-            "tw · {} · {} · {}",
+            "tw · {} · {} · {}{mode}",
             desk.engine.model(),
             desk.agent.name,
             session.header.session
@@ -227,6 +232,10 @@ impl Face for TextFace {
             }
             Event::StepEnded { .. } => self.end_line(),
             Event::TurnEnded(end) => self.ended(end),
+            Event::ModeChanged { mode } => {
+                let text = self.style.dim(&format!("  … the mode is {mode} now"));
+                self.line(&text)
+            }
             Event::Queued { kind, .. } => {
                 let when = match kind {
                     QueueKind::Steer => "at the next boundary",

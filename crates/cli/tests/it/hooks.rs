@@ -309,7 +309,7 @@ fn what_hooks_report_of_an_agent_that_nobody_watches_is_shown() {
         Answer::text("It looked."),
     ]);
     let folder = with_hook(&server, "PreToolUse", "Glob", "echo 'out of order' >&2; exit 1");
-    let run = folder.tw(&RUN).expect(0);
+    let run = folder.tw(&["run", "--auto", "-m", "anthropic/m", "go"]).expect(0);
     assert!(run.stderr.contains("exit status 1: out of order"), "{}", run.stderr);
 }
 

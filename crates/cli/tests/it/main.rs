@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod after_edit;
+mod asking;
 mod bad_input;
 mod corpus;
 mod crash;
@@ -16,6 +17,8 @@ mod keyring;
 mod loop_basics;
 mod masking;
 mod models;
+mod modes;
+mod nested;
 mod network;
 mod outside;
 mod permission;
@@ -31,6 +34,7 @@ mod sessions;
 mod stats;
 mod subagents;
 mod tools_command;
+mod trust;
 mod yours;
 
 use serde_json::Value;

@@ -167,3 +167,70 @@ fn a_deny_cannot_be_hidden_behind_another_command() {
     assert!(folder.work().join("keep/file").exists());
     assert!(results(&server.last_request()).iter().all(|r| r.contains("Permission denied")));
 }
+
+#[test]
+fn permission_check_explains_tools_modes_and_lines() {
+    let config = "{\n  \"permission\": {\n    \"edit\": {\n      \"*\": \"ask\",\n      \"gen/*\": \"deny\"\n    }\n  },\n  \"agent\": {\n    \"review\": {\n      \"permission\": {\n        \"bash\": \"deny\"\n      }\n    }\n  }\n}";
+    let folder = folder().user_config(config);
+    let check = |arguments: &[&str]| -> Value {
+        let arguments = [&["permission", "check", "--json"], arguments].concat();
+        serde_json::from_str(&folder.tw(&arguments).expect(0).stdout).unwrap()
+    };
+    let write = |path: &str| json!({"filePath": path, "content": "x"}).to_string();
+    let denied = check(&["--tool", "write", &write("gen/a.rs")]);
+    assert_eq!((&denied["decision"], &denied["line"]), (&json!("deny"), &json!(5)), "{denied}");
+    assert!(denied["from"].as_str().unwrap().ends_with("toolwright.json"));
+    assert_eq!(denied["accesses"][0]["permission"], "edit");
+    assert!(!folder.work().join("gen/a.rs").exists(), "nothing is run");
+    let asked = check(&["--tool", "write", &write("src/a.rs")]);
+    assert_eq!((&asked["decision"], &asked["line"]), (&json!("ask"), &json!(4)));
+    assert_eq!(asked["accesses"][0]["always"][1]["pattern"], "src/*");
+    let accepted = check(&["--mode", "accept-edits", "--tool", "write", &write("src/a.rs")]);
+    assert_eq!(accepted["decision"], "allow");
+    let planned = check(&["--mode", "plan", "make"]);
+    assert_eq!((&planned["decision"], &planned["from"]), (&json!("deny"), &json!("the mode")));
+    let review = check(&["--agent", "review", "make"]);
+    assert_eq!(review["line"], 11, "{review}");
+    assert!(review["from"].as_str().unwrap().ends_with("toolwright.json"), "{review}");
+    let wrong = folder.tw(&["permission", "check", "--tool", "write", "{}"]).expect(2);
+    assert!(wrong.stderr.contains("filePath"), "{}", wrong.stderr);
+    let text = folder.tw(&["permission", "check", "make; rm -rf ~"]).expect(0).stdout;
+    assert!(text.contains("would be denied: never allowed"), "{text}");
+    let text = folder.tw(&["permission", "check", "ls; make"]).expect(0).stdout;
+    assert!(text.contains("· bash ls: allow") && text.contains("· bash make: ask"), "{text}");
+    let listed = folder.tw(&["permission", "list", "--agent", "review"]).expect(0).stdout;
+    for part in ["defaults: shipped defaults", "deny   edit gen/*  (line 5)", "toolwright.json:11"]
+    {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+}
+
+#[test]
+fn a_rule_with_a_wrong_example_is_an_error_that_says_where() {
+    let config = "{\"permission\":{\"bash\":{\"git push *\":{\"action\":\"ask\",\n\"match\":[\"git push origin\"],\n\"not_match\":[\"git push\"]}}}}";
+    let folder = folder().user_config(config);
+    let run = folder.tw(&["permission", "check", "ls"]).expect(2);
+    let expected = "toolwright.json:3:14: the rule bash \"git push *\" matches its not_match example \"git push\"";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+}
+
+#[test]
+fn the_environment_takes_back_the_users_word_and_nobody_elses() {
+    let folder = folder()
+        .user_config(r#"{"permission":{"bash":"deny"}}"#)
+        .env("TOOLWRIGHT_PERMISSION", r#"{"bash":{"*":"allow"}}"#);
+    let managed = folder.root().join("etc/opencode");
+    std::fs::create_dir_all(&managed).unwrap();
+    let rules = r#"{"permission":{"bash":{"rm *":"deny"}}}"#;
+    std::fs::write(managed.join("opencode.json"), rules).unwrap();
+    let check = |command: &str| -> Value {
+        let run = folder.tw(&["permission", "check", "--json", command]).expect(0);
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    assert_eq!(check("make")["decision"], "allow");
+    assert_eq!(check("make")["from"], "$TOOLWRIGHT_PERMISSION");
+    assert_eq!(check("rm x")["decision"], "deny");
+    let broken =
+        folder.env("OPENCODE_PERMISSION", "{").tw(&["permission", "check", "ls"]).expect(2);
+    assert!(broken.stderr.contains("$OPENCODE_PERMISSION"), "{}", broken.stderr);
+}

@@ -73,10 +73,13 @@ impl Point {
 }
 
 /// What counts when a hook fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum OnFailure {
-    #[default]
     Continue,
+    /// A guard that fails counts as *ask*: before a call, what the rules allow is asked about.
+    /// Elsewhere nothing hangs on it.
+    #[default]
+    Ask,
     Block,
 }
 
@@ -107,7 +110,7 @@ pub trait Hook: Send + Sync {
     }
 
     fn on_failure(&self) -> OnFailure {
-        OnFailure::Continue
+        OnFailure::default()
     }
 
     fn call<'a>(
@@ -168,16 +171,17 @@ impl Hooks {
                 Err(problem) => {
                     let report = format!("hook {} at {}: {problem}", hook.name(), point.name());
                     self.report(report.clone());
-                    let block = (hook.on_failure() == OnFailure::Block).then_some(report);
-                    Verdict { block, ..Verdict::default() }
+                    let on_failure = hook.on_failure();
+                    let block = (on_failure == OnFailure::Block).then_some(report);
+                    let guards = point == Point::ToolBefore && on_failure == OnFailure::Ask;
+                    let hint = if guards { Hint::Failed } else { Hint::Nothing };
+                    Verdict { block, hint, ..Verdict::default() }
                 }
             };
             ran.output = verdict.output.unwrap_or(ran.output);
             ran.context.extend(verdict.context);
             // The strictest word counts.
-            if verdict.hint != Hint::Nothing && ran.hint != Hint::Ask {
-                ran.hint = verdict.hint;
-            }
+            ran.hint = ran.hint.max(verdict.hint);
             verdict.notice.into_iter().for_each(|notice| self.report(notice));
             if let Some(reason) = verdict.stop {
                 *lock(&self.stop) = Some(reason);

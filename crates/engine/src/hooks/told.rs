@@ -82,10 +82,11 @@ fn as_json(event: &Event) -> Option<Value> {
                 "output": outcome.output, "status": outcome.ending,
             }),
         ),
-        Event::Question { id, question } => (
+        Event::Question { id, question, .. } => (
             "permission.asked",
             json!({ "id": id, "tool": question.tool, "summary": question.summary }),
         ),
+        Event::ModeChanged { mode } => ("session.mode", json!({ "mode": mode })),
         Event::Compacted { before, after } => {
             ("session.compacted", json!({ "before": before, "after": after }))
         }

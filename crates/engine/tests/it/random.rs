@@ -345,13 +345,17 @@ async fn run(scenario: Scenario) {
         let mut ends = 0;
         while let Some(event) = receiver.recv().await {
             match event {
-                Event::Question { id, .. } => match answers.next() {
-                    Some(0) => questions.answer(id, Answer::Once),
-                    Some(1) => questions.answer(id, Answer::Always),
-                    Some(2) => questions.answer(id, Answer::Reject { message: None }),
-                    // Somebody who never answers is there until the abort.
-                    _ => {}
-                },
+                Event::Question { id, .. } => {
+                    let answer = match answers.next() {
+                        Some(0) => Some(Answer::Once),
+                        Some(1) => Some(Answer::always()),
+                        Some(2) => Some(Answer::Reject { message: None }),
+                        // Somebody who never answers is there until the abort.
+                        _ => None,
+                    };
+                    // It may be settled already, with another one.
+                    answer.map(|answer| questions.answer(id, answer).ok());
+                }
                 Event::TurnEnded(_) => ends += 1,
                 Event::Idle => break,
                 _ => {}

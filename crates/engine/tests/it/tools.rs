@@ -1,6 +1,7 @@
 //! Tools as the loop uses them: too many of them, some that come later, slow ones, and ones with
 //! words of their own.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,9 +13,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_engine::{EngineOptions, Event, PermissionGate};
 use toolwright_llm::{Block, Content, FinishReason, Turn};
+use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
 use toolwright_tool::{
-    Audience, Plan, PlanContext, Planned, Registry, RunContext, Source, Tool, ToolError,
-    ToolOutput, tool_fn,
+    Access, Audience, Extent, Plan, PlanContext, Planned, Registry, RunContext, Source, Tool,
+    ToolError, ToolOutput, tool_fn,
 };
 
 use crate::support::{Bench, Scripted, all, allow_all, bench, bench_with, call, finish, text};
@@ -261,4 +263,91 @@ async fn progress_is_told_at_most_ten_times_a_second_and_the_newest_is_never_los
     let told = told.into_inner().unwrap();
     assert!((5..=12).contains(&told.len()), "{} updates in a second", told.len());
     assert_eq!(told.last().unwrap(), "999");
+}
+
+/// A policy that allows everything but what these rules say.
+fn allowing_all_but(rules: &[(&str, &str)]) -> Policy {
+    let all = Rule { permission: "*".into(), pattern: "*".into(), action: Action::Allow };
+    let denied = rules.iter().map(|(permission, pattern)| Rule {
+        permission: (*permission).to_owned(),
+        pattern: (*pattern).to_owned(),
+        action: Action::Deny,
+    });
+    let rules = std::iter::once(all).chain(denied).collect();
+    Policy::new(vec![Layer { kind: LayerKind::User, origin: "test".into(), rules }])
+}
+
+#[tokio::test]
+async fn a_search_for_tools_does_not_find_what_can_never_be_called() {
+    let registry = Registry::default().with_search();
+    for name in ["server_weather", "server_tides"] {
+        registry.register_from(Source::Mcp, Arc::new(named(name, "Knows about the sea.")));
+    }
+    let model = calling(vec![
+        ("tool_search", json!({"query": "sea"})),
+        ("tool_search", json!({"query": "server_tides"})),
+        ("tool_call", json!({"name": "server_tides", "arguments": {"city": "Bern"}})),
+    ]);
+    let gate = PermissionGate::new(allowing_all_but(&[("server_tides", "*")]), None);
+    let mut bench = bench_with(model, registry, gate, EngineOptions::new("Be.")).await;
+    go(&mut bench).await;
+    let results = results(&bench);
+    assert!(results[0].contains("server_weather") && !results[0].contains("server_tides"));
+    assert!(!results[1].contains("\"server_tides\",\"description\""), "{}", results[1]);
+    assert!(results[2].contains("Permission denied"), "{}", results[2]);
+}
+
+/// A tool of a program's own that declares to read one file and then wants more.
+struct Greedy;
+
+#[derive(Deserialize, JsonSchema)]
+struct Wish {
+    path: String,
+}
+
+impl Tool for Greedy {
+    type Arguments = Wish;
+    type Prepared = PathBuf;
+
+    fn name(&self) -> &str {
+        "greedy"
+    }
+
+    fn description(&self) -> &str {
+        "Reads, and wants to write."
+    }
+
+    async fn plan(&self, wish: Wish, context: &PlanContext) -> Planned<PathBuf> {
+        let path = context.workspace.resolve(&wish.path);
+        let access = Access::Read { path: path.clone(), extent: Extent::Single };
+        Planned::ready(Plan::new("look", vec![access]), path)
+    }
+
+    async fn run(&self, path: PathBuf, context: RunContext) -> Result<ToolOutput, ToolError> {
+        // What it did not declare is not opened for it.
+        let Err(refused) = context.files.write(&path, b"x") else {
+            return Ok(ToolOutput::text("it wrote without a word"));
+        };
+        // And asking for it goes by the same rules.
+        let access = Access::Write { path: path.clone(), diff: String::new() };
+        context.door.ask(&Plan::new("write after all", vec![access])).await?;
+        Err(refused)
+    }
+}
+
+#[tokio::test]
+async fn a_tool_of_a_programs_own_cannot_do_more_than_its_rules_allow() {
+    let registry = Registry::default();
+    registry.register(Greedy);
+    registry.register(named("own_tool", "x"));
+    let model = calling(vec![
+        ("greedy", json!({"path": "Cargo.toml"})),
+        ("own_tool", json!({"city": "Bern"})),
+    ]);
+    let gate = PermissionGate::new(allowing_all_but(&[("edit", "*"), ("own_tool", "*")]), None);
+    let mut bench = bench_with(model, registry, gate, EngineOptions::new("Be.")).await;
+    go(&mut bench).await;
+    let results = results(&bench);
+    assert!(results[0].contains("Permission denied: write after all"), "{results:?}");
+    assert!(results[1].contains("Permission denied"), "{results:?}");
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use toolwright_config::{self as config, HookEvent, Matcher};
+use toolwright_config::{self as config, FailingHook, HookEvent, Matcher};
 use toolwright_engine::{Hook, OnFailure, Point, Verdict};
 use toolwright_tool::Workspace;
 
@@ -63,13 +63,14 @@ pub(crate) fn command_hooks(
         let same = |known: &&mut CommandHook| {
             known.event == hook.event && known.command == hook.command && known.project == project
         };
-        let on_failure =
-            if hook.blocks_on_failure { OnFailure::Block } else { OnFailure::Continue };
+        let on_failure = match hook.on_failure {
+            Some(FailingHook::Continue) => OnFailure::Continue,
+            Some(FailingHook::Ask) | None => OnFailure::Ask,
+            Some(FailingHook::Block) => OnFailure::Block,
+        };
         if let Some(known) = hooks.iter_mut().find(same) {
             known.matchers.push(hook.matcher.clone());
-            if on_failure == OnFailure::Block {
-                known.on_failure = on_failure;
-            }
+            known.on_failure = known.on_failure.max(on_failure);
             continue;
         }
         hooks.push(CommandHook {

@@ -28,7 +28,7 @@ fn configured(event: HookEvent, matcher: &str, command: &str) -> config::Command
         matcher: Matcher::try_from(matcher.to_owned()).unwrap(),
         command: command.to_owned(),
         timeout: None,
-        blocks_on_failure: false,
+        on_failure: None,
         source: PathBuf::from("/settings.json"),
         project: None,
     }
@@ -295,7 +295,7 @@ fn what_is_no_answer_is_a_failure_that_says_why() {
 #[test]
 fn the_same_command_is_one_hook_whatever_number_of_matchers_name_it() {
     let mut strict = configured(HookEvent::PreToolUse, "Edit", "check");
-    strict.blocks_on_failure = true;
+    strict.on_failure = Some(toolwright_config::FailingHook::Block);
     let hooks = [
         configured(HookEvent::Notification, "", "ring"),
         configured(HookEvent::PreToolUse, "Bash", "check"),

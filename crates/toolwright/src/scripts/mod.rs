@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
-use toolwright_config::{ConfigFolder, config_folders};
+use toolwright_config::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
 use toolwright_engine::{Hook, PermissionGate};
 use toolwright_permission::LayerKind;
 use toolwright_script::{
@@ -24,8 +24,6 @@ use crate::workbench::Workbench;
 use guard::GateGuard;
 use hook::PluginHook;
 
-const TOOL_FOLDERS: &[&str] = &["tool", "tools"];
-const PLUGIN_FOLDERS: &[&str] = &["plugin", "plugins"];
 const ENDINGS: &[&str] = &["js", "ts", "mjs", "mts", "cjs", "cts"];
 
 /// Hooks of plugins that are called here, by the names that people know.
@@ -54,35 +52,18 @@ pub(crate) struct Scripts {
     code_mode: bool,
 }
 
-/// What of a folder's files may be used.
-fn usable(bench: &Workbench) -> (Vec<ConfigFolder>, Vec<String>) {
+/// Folders whose files may be used. What is left out of the others was said with the settings.
+fn usable(bench: &Workbench) -> Vec<ConfigFolder> {
     let (directory, worktree) = (bench.workspace.directory(), bench.workspace.worktree());
-    let mut notices = Vec::new();
     let mut folders = config_folders(&bench.paths, directory, worktree);
-    folders.retain(|folder| {
-        if folder.kind != LayerKind::Project || bench.is_trusted() {
-            return true;
-        }
-        let held = [("tools", TOOL_FOLDERS), ("plugins", PLUGIN_FOLDERS)]
-            .into_iter()
-            .filter(|(_, names)| !folder.all_files(names).is_empty());
-        let held: Vec<&str> = held.map(|(what, _)| what).collect();
-        if !held.is_empty() {
-            notices.push(format!(
-                "{}: this folder is not trusted, so its {} are not used. Pass --trust to use them.",
-                folder.path.display(),
-                held.join(" and ")
-            ));
-        }
-        false
-    });
-    (folders, notices)
+    folders.retain(|folder| folder.kind != LayerKind::Project || bench.is_trusted);
+    folders
 }
 
 impl Scripts {
     /// Finds them; nothing is run.
     pub(crate) fn find(bench: &Workbench) -> (Self, Vec<String>) {
-        let (folders, mut notices) = usable(bench);
+        let (folders, mut notices) = (usable(bench), Vec::new());
         let (mut tools, mut programs, mut plugins) = (Vec::new(), Vec::new(), Vec::new());
         for folder in &folders {
             for file in folder.all_files(TOOL_FOLDERS) {

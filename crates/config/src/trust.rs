@@ -1,0 +1,171 @@
+//! Which folders a user trusts: a repository's own files may do more than tighten rules only where
+//! somebody has said so, and only as long as they are the files that were looked at.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::hooks::claude_files;
+use crate::load::candidates;
+use crate::paths::Paths;
+use crate::state_file::StateFile;
+use toolwright_permission::LayerKind;
+
+/// Folders below `.opencode` and `.toolwright` whose files are run, or tell an agent what it is.
+const RUNNING_FOLDERS: &[&str] = &[
+    "agent", "agents", "command", "commands", "hook", "hooks", "mode", "modes", "plugin",
+    "plugins", "tool", "tools",
+];
+
+/// Files that are looked at; a folder with more is never as it was, and cannot be trusted for good.
+const MOST_FILES: usize = 2000;
+
+const TOO_MANY: &str = "more files than can be looked at";
+
+/// What somebody said about a folder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrustEntry {
+    /// The root of the repository, or the folder itself; its real path.
+    pub path: PathBuf,
+    pub trusted: bool,
+    /// When, as seconds since 1970.
+    pub time: u64,
+    /// The files that were there, by their path inside the folder, with what they held.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustState {
+    /// Nobody has said anything.
+    Unknown,
+    Trusted,
+    /// Somebody has said no to just these files.
+    Refused,
+    /// Somebody has decided, but these files are not as they were then.
+    Changed {
+        files: Vec<String>,
+        was_trusted: bool,
+    },
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Store {
+    version: u32,
+    folders: Vec<TrustEntry>,
+}
+
+/// The store. It holds exact folders: trust in one says nothing about those above and below it.
+#[derive(Debug, Clone)]
+pub struct Trust {
+    file: StateFile,
+    paths: Paths,
+}
+
+impl Trust {
+    pub fn new(paths: &Paths) -> Self {
+        Self { file: StateFile::new(paths.data.join("trust.json")), paths: paths.clone() }
+    }
+
+    pub fn all(&self) -> io::Result<Vec<TrustEntry>> {
+        Ok(self.file.read::<Store>()?.folders)
+    }
+
+    /// How it stands with the repository `worktree`, seen from its folder `directory`. A store that
+    /// cannot be read trusts nobody.
+    pub fn state(&self, directory: &Path, worktree: &Path) -> TrustState {
+        let all = self.all().unwrap_or_default();
+        let Some(entry) = all.into_iter().find(|entry| entry.path == worktree) else {
+            return TrustState::Unknown;
+        };
+        let now = self.fingerprints(directory, worktree);
+        // What is gone can do nothing.
+        let changed = |(file, print): &(&String, &String)| {
+            entry.files.get(*file) != Some(*print) || file.as_str() == TOO_MANY
+        };
+        let files: Vec<String> = now.iter().filter(changed).map(|(file, _)| file.clone()).collect();
+        match (files.is_empty(), entry.trusted) {
+            (true, true) => TrustState::Trusted,
+            (true, false) => TrustState::Refused,
+            (false, was_trusted) => TrustState::Changed { files, was_trusted },
+        }
+    }
+
+    /// Writes down what somebody said, about the files as they are now.
+    pub fn decide(&self, directory: &Path, worktree: &Path, trusted: bool) -> io::Result<()> {
+        let now = self.fingerprints(directory, worktree);
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        self.file.change(|store: &mut Store| {
+            store.version = 1;
+            let old = store.folders.iter().position(|entry| entry.path == worktree);
+            // From another folder of the same repository other files are seen: those stay known.
+            let mut files = match old.map(|at| store.folders.remove(at)) {
+                Some(entry) if entry.trusted == trusted => entry.files,
+                _ => BTreeMap::new(),
+            };
+            files.extend(now);
+            let (path, time) = (worktree.to_owned(), since.as_secs());
+            store.folders.push(TrustEntry { path, trusted, time, files });
+        })
+    }
+
+    /// Forgets what was said about a folder; whether there was something.
+    pub fn revoke(&self, worktree: &Path) -> io::Result<bool> {
+        self.file.change(|store: &mut Store| {
+            let before = store.folders.len();
+            store.folders.retain(|entry| entry.path != worktree);
+            store.folders.len() != before
+        })
+    }
+
+    /// The folder's own files that count only where it is trusted, with what they hold.
+    fn fingerprints(&self, directory: &Path, worktree: &Path) -> BTreeMap<String, String> {
+        let no_variables = |_: &str| None;
+        let settings = candidates(&self.paths, directory, worktree, &no_variables);
+        let settings = settings.into_iter().filter(|(kind, _)| *kind == LayerKind::Project);
+        let mut files: Vec<PathBuf> = settings.map(|(_, file)| file).collect();
+        let claude = claude_files(&self.paths, directory, worktree).into_iter();
+        files.extend(claude.filter(|(kind, ..)| *kind == LayerKind::Project).map(|(_, f, _)| f));
+        for folder in directory.ancestors().take_while(|folder| folder.starts_with(worktree)) {
+            for own in [".opencode", ".toolwright"] {
+                for running in RUNNING_FOLDERS {
+                    collect(&folder.join(own).join(running), &mut files);
+                }
+            }
+        }
+        if files.len() > MOST_FILES {
+            return BTreeMap::from([(TOO_MANY.to_owned(), String::new())]);
+        }
+        let print = |file: PathBuf| {
+            let bytes = fs::read(&file).ok()?;
+            let inside = file.strip_prefix(worktree).unwrap_or(&file);
+            Some((inside.display().to_string(), fingerprint(&bytes)))
+        };
+        files.into_iter().filter_map(print).collect()
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if files.len() > MOST_FILES {
+            return;
+        }
+        let path = entry.path();
+        // A link to a folder is not followed: it may lead round in a circle.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => collect(&path, files),
+            _ => files.push(path),
+        }
+    }
+}
+
+/// A repository's author must not be able to make two files with the same one.
+fn fingerprint(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
