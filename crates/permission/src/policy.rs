@@ -18,6 +18,9 @@ pub struct Request {
     pub always: String,
     /// Known to read only and to stay inside the workspace: the shipped *ask* does not apply.
     pub harmless: bool,
+    /// Stays inside an active sandbox: a command that runs there without network, or a write inside
+    /// the workspace that can be undone while one is active. The shipped *ask* does not apply.
+    pub contained: bool,
     /// Read off the text of something that is judged itself (a path in a shell command): what people
     /// wrote about it counts, what ships and what nobody wrote does not.
     pub advisory: bool,
@@ -179,6 +182,9 @@ impl Policy {
         if request.harmless && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "it only reads, inside the workspace".to_owned());
         }
+        if request.contained && layer.kind == LayerKind::Defaults {
+            return (Action::Allow, "it stays inside the sandbox".to_owned());
+        }
         if request.advisory && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "the command is judged itself".to_owned());
         }
@@ -282,6 +288,19 @@ mod tests {
         assert_eq!(policy.judge(&harmless).action, Action::Ask);
         let other = Request { harmless: true, ..request("bash", "ls") };
         assert_eq!(policy.judge(&other).action, Action::Allow);
+    }
+
+    #[test]
+    fn what_stays_in_the_sandbox_is_not_asked_about_unless_somebody_said_so() {
+        let contained = |pattern: &str| Request { contained: true, ..request("bash", pattern) };
+        let shipped = Policy::new(vec![shipped_defaults()]);
+        assert_eq!(shipped.judge(&contained("make")).action, Action::Allow);
+        assert_eq!(shipped.judge(&request("bash", "make")).action, Action::Ask);
+        let user = layer(LayerKind::User, &[("bash", "git *", Action::Ask)]);
+        let policy = Policy::new(vec![shipped_defaults(), user]);
+        assert_eq!(policy.judge(&contained("git push")).action, Action::Ask);
+        let floored = Request { floor: Some("it is the root".into()), ..contained("rm -rf /") };
+        assert_eq!(shipped.judge(&floored).action, Action::Deny);
     }
 
     #[test]
