@@ -99,7 +99,29 @@ impl Kept {
         Some(Self { path: path.to_owned(), anchor, way, was })
     }
 
+    /// The folder that holds the protected name may have been moved, and another put in its place.
+    fn return_anchor(&self, changed: &mut Vec<PathBuf>) {
+        let place = self.path.ancestors().nth(self.way.len());
+        let (Some(place), Ok(own)) = (place, self.anchor.metadata()) else { return };
+        let there = fs::symlink_metadata(place).ok();
+        let is_own = |data: &fs::Metadata| (data.dev(), data.ino()) == (own.dev(), own.ino());
+        // One that is gone from the disk cannot come back; what is there instead is somebody's work.
+        let Some(now) = fs::read_link(handle(&self.anchor)).ok().filter(|now| now.is_dir()) else {
+            return;
+        };
+        if there.as_ref().is_some_and(is_own) {
+            return;
+        }
+        changed.push(place.to_owned());
+        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else { return };
+        let Ok(parent) = open_folder(parent) else { return };
+        if there.is_none() || move_aside(&parent, name).is_ok() {
+            fs::rename(now, at(&parent, name)).ok();
+        }
+    }
+
     fn restore(&self, changed: &mut Vec<PathBuf>) {
+        self.return_anchor(changed);
         let Some((name, folders)) = self.way.split_last() else { return };
         let mut parent = match self.anchor.try_clone() {
             Ok(anchor) => anchor,
@@ -160,7 +182,10 @@ fn put_back(parent: &File, name: &OsStr, was: &State, shown: &Path, changed: &mu
     let now = fs::symlink_metadata(&path).ok();
     let same = match (was, &now) {
         (State::Unknown, _) | (State::Absent, None) => true,
-        (State::File { stamp, .. }, Some(data)) => data.is_file() && Stamp::of(data) == *stamp,
+        (State::File { stamp, bytes, mode }, Some(data)) if data.is_file() => {
+            let equal = || fs::read(&path).is_ok_and(|now| now == *bytes);
+            Stamp::of(data) == *stamp || (data.mode() & 0o7777 == *mode && equal())
+        }
         (State::Link(to), Some(data)) => {
             data.is_symlink() && fs::read_link(&path).is_ok_and(|now| now == *to)
         }
@@ -244,7 +269,12 @@ fn open_folder(path: &Path) -> io::Result<File> {
 
 /// A name inside a folder that is held open, wherever that folder is now.
 fn at(folder: &File, name: impl AsRef<Path>) -> PathBuf {
-    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
+    handle(folder).join(name)
+}
+
+/// A link that the kernel keeps to wherever the folder is.
+fn handle(folder: &File) -> PathBuf {
+    Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string())
 }
 
 impl Stamp {
@@ -350,7 +380,9 @@ mod tests {
         assert!(changed.contains(&place.path(".claude/settings.json")), "{changed:?}");
         assert_eq!(fs::read_to_string(outside.join("config")).unwrap(), "somebody's");
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
-        // The folder itself was put right, wherever it is now.
-        assert_eq!(place.text("moved/config"), "old");
+        // The folder is where it was, and as it was.
+        assert_eq!(place.text(".git/config"), "old");
+        assert!(!place.path("moved").exists());
+        assert!(place.path(".git.stopped-by-sandbox").is_symlink());
     }
 }

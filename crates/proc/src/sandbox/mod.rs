@@ -200,24 +200,22 @@ impl Sandbox {
     fn in_bubblewrap(&self, program: &Bubblewrap, directory: &Path) -> io::Result<Cell> {
         use std::os::fd::AsRawFd;
 
-        let fence = self.fence.found();
+        let mut fence = self.fence.found();
+        fence.network = self.network();
         let filter = seccomp::for_bubblewrap().into_file()?;
         let mut arguments = bubblewrap::arguments(&fence, program, &sockets::bound(&fence));
-        arguments.extend(["--seccomp".into(), filter.as_raw_fd().to_string().into()]);
-        arguments.extend(["--chdir".into(), directory.into(), "--".into()]);
         let mut cell = Cell::default();
+        let mut before: Vec<OsString> = Vec::new();
         if let Network::Hosts(hosts) = &fence.network {
             let proxy = proxy::Proxy::start(hosts)?;
-            let (inside, environment) = bridge::command(proxy.path())?;
-            arguments.splice(0..0, ["--ro-bind".into(), proxy.path().into(), proxy.path().into()]);
-            // The socket must come after the root that it lies in.
-            let socket: Vec<OsString> = arguments.drain(0..3).collect();
-            let end = arguments.len() - 5;
-            arguments.splice(end..end, socket);
-            arguments.extend(inside);
-            cell.environment = environment;
+            let socket = OsString::from(proxy.path());
+            arguments.extend(["--ro-bind".into(), socket.clone(), socket]);
+            (before, cell.environment) = bridge::command(proxy.path())?;
             cell.proxy = Some(proxy);
         }
+        arguments.extend(["--seccomp".into(), filter.as_raw_fd().to_string().into()]);
+        arguments.extend(["--chdir".into(), directory.into(), "--".into()]);
+        arguments.extend(before);
         // In a network of its own a child meets no abstract socket but its own.
         cell.enter.rules = match (&fence.network, program.is_setuid) {
             (Network::On, false) => landlock::scopes_only()?,
