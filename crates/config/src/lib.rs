@@ -13,6 +13,7 @@ mod instructions;
 mod load;
 mod matcher;
 mod paths;
+mod sandbox;
 mod settings;
 mod skills;
 mod tool_settings;
@@ -24,6 +25,7 @@ pub use instructions::{Instruction, find_instructions};
 pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
+pub use sandbox::{NetworkWord, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings};
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,
     PermissionSettings, ProviderOptions, ProviderSettings, ServerSettings, Settings, StaleEdits,

@@ -8,6 +8,7 @@ use toolwright_permission::{Action, Layer, LayerKind};
 use crate::file::{self, ConfigError};
 use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
+use crate::sandbox;
 use crate::settings::{Settings, switched};
 
 /// Looks up a variable; passed in so that tests need not change the process's own environment.
@@ -31,6 +32,7 @@ const HARMLESS_KEYS: &[&str] = &[
     "share",
     "snapshot",
     "logLevel",
+    "sandbox",
 ];
 
 /// Of those, what would reach beyond the folder: outputs of all sessions are kept for as long.
@@ -152,6 +154,7 @@ fn drop_untrusted(value: &mut Value) -> Vec<String> {
     let mut dropped: Vec<String> =
         object.keys().filter(|key| !HARMLESS_KEYS.contains(&key.as_str())).cloned().collect();
     object.retain(|key, _| HARMLESS_KEYS.contains(&key.as_str()));
+    dropped.extend(sandbox::only_tightening(object));
     for (key, inner) in REACHING_OUT {
         let group = object.get_mut(*key).and_then(Value::as_object_mut);
         if group.is_some_and(|group| group.shift_remove(*inner).is_some()) {
@@ -198,13 +201,18 @@ fn candidates(
     found
 }
 
-/// Objects are merged key by key; `instructions` are added up; everything else is replaced.
+fn is_added_up(key: &str) -> bool {
+    key == "instructions" || sandbox::ADDED_UP.contains(&key)
+}
+
+/// Objects are merged key by key; `instructions` and the sandbox's lists are added up; everything
+/// else is replaced.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
                 match into.get_mut(&key) {
-                    Some(Value::Array(list)) if key == "instructions" => {
+                    Some(Value::Array(list)) if is_added_up(&key) => {
                         let added = value.as_array().cloned().unwrap_or_default();
                         let new: Vec<_> = added.into_iter().filter(|v| !list.contains(v)).collect();
                         list.extend(new);

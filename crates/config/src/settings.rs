@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toolwright_permission::{Action, Rule};
 
 use crate::hooks::HookSettings;
+use crate::sandbox::SandboxSettings;
 use crate::tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
@@ -61,6 +62,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "hooks",
     "webfetch",
     "websearch",
+    "sandbox",
 ];
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -92,6 +94,7 @@ pub struct Settings {
     pub tools: BTreeMap<String, bool>,
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
+    pub sandbox: SandboxSettings,
     pub skills: SkillsSettings,
     pub experimental: ExperimentalSettings,
     /// Language servers; off unless somebody turns them on.

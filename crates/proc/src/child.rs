@@ -147,6 +147,24 @@ impl Spec {
         self
     }
 
+    /// The same outside any sandbox.
+    pub fn unfenced(mut self) -> Self {
+        self.sandbox = None;
+        self
+    }
+
+    pub fn is_fenced(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
+    /// It runs inside the sandbox that is found, if there is one.
+    pub fn fenced_by(self, find: Option<&crate::sandbox::Find>) -> Result<Self, String> {
+        match find.map(crate::sandbox::Find::find).transpose()?.flatten() {
+            Some(sandbox) => Ok(self.fenced(sandbox)),
+            None => Ok(self),
+        }
+    }
+
     /// Standard error goes to [`Child::errors`] instead of into the output.
     pub fn separate_errors(mut self) -> Self {
         self.separate_errors = true;

@@ -27,6 +27,7 @@ use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
 use crate::planning::{Handover, last_agent};
+use crate::sandbox::Protection;
 use crate::secrets;
 use crate::station::Station;
 
@@ -39,6 +40,9 @@ pub enum SetupError {
     /// The settings `lsp` and `formatter` name something that cannot work.
     #[error("{0}")]
     Feedback(String),
+    /// One is required and none works.
+    #[error("{0}")]
+    Sandbox(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -62,6 +66,8 @@ pub struct Workbench {
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
+    /// What holds its commands.
+    pub protection: Protection,
 }
 
 /// Which session a turn belongs to.
@@ -124,6 +130,8 @@ pub struct Desk {
     pub notices: Vec<String>,
     /// For when the person agrees to another agent.
     pub handover: Handover,
+    /// What holds its commands.
+    pub protection: Protection,
 }
 
 impl Workbench {
@@ -145,10 +153,13 @@ impl Workbench {
         let skills = find_skills(&paths, directory, worktree, &config.settings.skills.paths);
         config.warnings.extend(skills.warnings);
         let skills = skills.found.into();
-        let workspace = Arc::new(workspace);
-        let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
-            .map_err(SetupError::Feedback)?;
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback })
+        let protection = Protection::new(&config.settings, &paths, &workspace, &env);
+        let held = protection.clone();
+        let workspace = Arc::new(workspace.contained(move || held.containment()));
+        let feedback =
+            crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
+                .map_err(SetupError::Feedback)?;
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback, protection })
     }
 
     pub fn store(&self) -> Store {
@@ -188,6 +199,8 @@ impl Workbench {
             withheld: withheld.collect(),
             login_environment: login && self.config.settings.shell_login.unwrap_or(true),
             jobs: jobs.clone(),
+            passed: self.config.settings.sandbox.environment.clone(),
+            sandbox: self.protection.as_find(),
         };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
@@ -320,12 +333,14 @@ impl Workbench {
             workspace: Arc::clone(&self.workspace),
             worker: worker.map(str::to_owned),
             servers: servers.map(|s| s.keys().cloned().collect()).unwrap_or_default(),
+            passed: self.config.settings.sandbox.environment.clone(),
         };
         command_hooks(&self.config.hooks, place)
     }
 
     /// Opens or makes a session and puts everything on the desk.
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
+        self.protection.begin();
         let before = match options.session {
             SessionChoice::New => None,
             SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
@@ -392,7 +407,9 @@ impl Workbench {
             auto: options.auto,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, jobs, agent, chosen: why, notices, handover })
+        self.protection.sandbox().map_err(SetupError::Sandbox)?;
+        let protection = self.protection.clone();
+        Ok(Desk { engine, questions, jobs, agent, chosen: why, notices, handover, protection })
     }
 
     fn open_session(

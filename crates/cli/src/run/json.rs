@@ -66,6 +66,7 @@ impl Face for JsonFace {
             json!({
                 "model": desk.engine.model().to_string(), "agent": desk.agent.name,
                 "directory": session.header.directory, "forkedFrom": session.header.forked_from,
+                "sandbox": desk.protection.describe(),
             }),
         )
     }

@@ -180,10 +180,11 @@ impl Face for TextFace {
     fn begin(&mut self, desk: &Desk) -> io::Result<()> {
         let session = desk.engine.session();
         let text = format!(
-            "tw · {} · {} · {}",
+            "tw · {} · {} · {} · sandbox: {}",
             desk.engine.model(),
             desk.agent.name,
-            session.header.session
+            session.header.session,
+            desk.protection.describe()
         );
         let text = self.style.dim(&text);
         self.line(&text)

@@ -17,6 +17,9 @@ use super::Fence;
 /// What stands behind the name of something that a child made in a protected place.
 const ASIDE: &str = "stopped-by-sandbox";
 
+/// Inside protected folders: what we write there ourselves while commands run.
+const IGNORED: &[&str] = &["plans"];
+
 /// What is remembered of all protected files together; the rest is not put back.
 const CAP_FILES: usize = 1_000;
 const CAP_BYTES: u64 = 8 << 20;
@@ -166,7 +169,8 @@ fn remember(path: &Path, depth: usize, budget: &mut Budget) -> State {
         let entry = |entry: fs::DirEntry| {
             (entry.file_name(), remember(&entry.path(), depth + 1, budget))
         };
-        return State::Folder(entries.flatten().map(entry).collect());
+        let known = |entry: &fs::DirEntry| !IGNORED.iter().any(|own| entry.file_name() == *own);
+        return State::Folder(entries.flatten().filter(known).map(entry).collect());
     }
     if !data.is_file() || data.len() > budget.bytes {
         return State::Unknown;
@@ -191,6 +195,10 @@ fn put_back(parent: &File, name: &OsStr, was: &State, shown: &Path, changed: &mu
         }
         (State::Folder(entries), Some(data)) if data.is_dir() => {
             return within(&path, entries, shown, changed);
+        }
+        // An empty folder does nothing; what is in it may.
+        (State::Absent, Some(data)) if data.is_dir() && IGNORED.iter().any(|n| path.join(n).exists()) => {
+            return within(&path, &BTreeMap::new(), shown, changed);
         }
         _ => false,
     };
@@ -227,7 +235,7 @@ fn within(
     let Ok(now) = fs::read_dir(path) else { return };
     for name in now.flatten().map(|entry| entry.file_name()) {
         let is_ours = name.to_string_lossy().contains(ASIDE);
-        if !entries.contains_key(&name) && !is_ours {
+        if !entries.contains_key(&name) && !is_ours && !IGNORED.iter().any(|own| name == *own) {
             put_back(&folder, &name, &State::Absent, &shown.join(&name), changed);
         }
     }

@@ -148,6 +148,31 @@ pub struct Sandbox {
     pub fence: Fence,
 }
 
+/// Finds the sandbox for whoever starts children, when one is first started: there may be none, and
+/// where one is required and cannot be had, the words say so.
+#[derive(Clone)]
+pub struct Find(Arc<FindSandbox>);
+
+type FindSandbox = dyn Fn() -> Result<Option<Arc<Sandbox>>, String> + Send + Sync;
+
+impl Find {
+    pub fn new(
+        find: impl Fn() -> Result<Option<Arc<Sandbox>>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(find))
+    }
+
+    pub fn find(&self) -> Result<Option<Arc<Sandbox>>, String> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Find {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Find")
+    }
+}
+
 /// What one child needs to be inside: made before the fork, used after it.
 #[derive(Debug, Default)]
 pub(crate) struct Cell {
