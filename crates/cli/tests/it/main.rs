@@ -24,6 +24,7 @@ mod processes;
 mod queues;
 mod retention;
 mod room;
+mod sandbox;
 mod search;
 mod sessions;
 mod stats;
