@@ -31,3 +31,26 @@ pub fn harden() {
         libc::ptrace(libc::PT_DENY_ATTACH, 0, std::ptr::null_mut(), 0);
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn afterwards_there_are_no_dumps_and_no_tracing_and_children_are_as_ever() {
+        // SAFETY: integers, and a structure that lives through the call.
+        let dumpable = || unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) };
+        assert_eq!(dumpable(), 1);
+        harden();
+        assert_eq!(dumpable(), 0);
+        let mut core = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+        // SAFETY: as above.
+        unsafe { libc::getrlimit(libc::RLIMIT_CORE, &raw mut core) };
+        assert_eq!(core.rlim_cur, 0);
+        // What belongs to root here belongs to the child's own user there: it can be traced.
+        let owner = std::process::Command::new("stat").args(["-c", "%u", "/proc/self"]).output();
+        // SAFETY: takes nothing.
+        let own = unsafe { libc::geteuid() }.to_string();
+        assert_eq!(String::from_utf8(owner.unwrap().stdout).unwrap().trim(), own);
+    }
+}

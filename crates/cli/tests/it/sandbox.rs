@@ -72,10 +72,13 @@ fn what_stays_inside_is_done_without_a_question_and_the_header_says_why() {
 #[test]
 fn what_leaves_is_stopped_said_and_counts_as_denied() {
     for layer in layers() {
-        let result = told(fenced(layer, ""), "echo begun; echo x > ../outside.txt", 3);
-        assert!(result.contains("begun"), "{layer}: {result}");
+        let result = told(fenced(layer, ""), "echo be''gun; echo x > ../outside.txt", 3);
+        assert!(result.starts_with("begun\n"), "{layer}: {result}");
         assert!(result.contains("The sandbox stopped it: writing"), "{layer}: {result}");
         assert!(result.contains("outside.txt") && result.contains("nobody can be asked"), "{result}");
+        // What fails for reasons of its own is told as ever.
+        let result = told(fenced(layer, ""), "echo be''gun; false", 0);
+        assert_eq!(result, "begun\n[exit code 1]", "{layer}");
         let result = told(fenced(layer, ""), "cat ~/.ssh/id", 3);
         assert!(!result.contains("a private key"), "{layer}: {result}");
     }
@@ -134,7 +137,7 @@ fn the_network_is_off_unless_the_settings_say_otherwise() {
     for layer in layers() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = server.local_addr().unwrap().port();
-        let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
+        let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo conn''ected");
         let server = ModelServer::start([bash(&command), Answer::text("ok")]);
         let folder = fenced(layer, "").with_model(&server, Wire::Anthropic);
         folder.tw(&RUN);
@@ -173,7 +176,7 @@ fn only_named_hosts_are_reached_through_the_proxy() {
         )
     };
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
-    let direct = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected; true");
+    let direct = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo conn''ected; true");
     let server = ModelServer::start([
         bash(&get(port)),
         bash(&get(other.local_addr().unwrap().port())),

@@ -87,6 +87,7 @@ impl Layer {
                 let mut gaps = vec![
                     "protected files inside the workspace are put back after a command",
                     "no network at all unless it is on, not even on this machine",
+                    "modes, owners and times of files outside can be changed",
                 ];
                 if *version < LANDLOCK_SCOPES {
                     gaps.push("signals to other programs are not stopped (needs Linux 6.12)");

@@ -13,13 +13,16 @@ use super::{End, Prepared, told};
 pub(super) const LEFT: &str =
     "\n[The sandbox had stopped it; this is from a second run outside, which was allowed.]";
 
+/// The end of an output, where a command says what it failed of.
+const LOOKED_AT_BYTES: usize = 16 << 10;
+
 /// What the sandbox forbade, if that is why it failed.
 pub(super) fn stopped(call: &Prepared, end: &End, running: &Running) -> Option<Stopped> {
     let End::Ended(finish) = end else { return None };
     if finish.exit_code() == 0 {
         return None;
     }
-    let text = running.capture().text().text;
+    let text = running.capture().recent(LOOKED_AT_BYTES);
     call.sandbox.as_ref()?.stopped(&call.directory, &text)
 }
 
