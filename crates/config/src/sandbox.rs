@@ -95,8 +95,11 @@ pub(crate) fn only_tightening(settings: &mut Map<String, Value>) -> Vec<String> 
         "unreadable" => true,
         _ => false,
     };
-    let loosening: Vec<String> =
-        sandbox.iter().filter(|(key, value)| !tightens(key, value)).map(|(k, _)| k.clone()).collect();
+    let loosening: Vec<String> = sandbox
+        .iter()
+        .filter(|(key, value)| !tightens(key, value))
+        .map(|(k, _)| k.clone())
+        .collect();
     for key in &loosening {
         sandbox.shift_remove(key);
     }

@@ -7,15 +7,27 @@ use std::ffi::OsString;
 
 /// The last word of names that hold secrets.
 const SECRET_WORDS: &[&str] = &[
-    "KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "PAT", "SECRET", "SECRETS", "PASSWORD", "PASSWD",
-    "PASSPHRASE", "CREDENTIAL", "CREDENTIALS",
+    "KEY",
+    "KEYS",
+    "APIKEY",
+    "TOKEN",
+    "TOKENS",
+    "PAT",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
 ];
 
 /// They make the dynamic linker load what they name.
 const LINKER: &[&str] = &["LD_", "DYLD_"];
 
 /// The way to programs that act for the user; no use inside a fence, where they are out of reach.
-const AGENTS: &[&str] = &["SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS"];
+const AGENTS: &[&str] =
+    &["SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS"];
 
 /// Whether the name says that its value is a secret.
 pub fn names_a_secret(name: &str) -> bool {
@@ -43,7 +55,8 @@ pub fn is_withheld(name: &str, passed: &[String]) -> bool {
 pub(crate) fn withheld(passed: &[String], fenced: bool) -> Vec<OsString> {
     let is_out = |name: &OsString| {
         let name = name.to_string_lossy();
-        let is_agent = fenced && AGENTS.contains(&name.as_ref()) && !passed.iter().any(|p| *p == name);
+        let is_agent =
+            fenced && AGENTS.contains(&name.as_ref()) && !passed.iter().any(|p| *p == name);
         is_agent || is_withheld(&name, passed)
     };
     std::env::vars_os().map(|(name, _)| name).filter(is_out).collect()

@@ -4,7 +4,13 @@
 //! The attacker is this test's own program, started again: no tool of the machine is needed.
 
 #![cfg(target_os = "linux")]
-#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 use std::fs;
 use std::io::{self, Read};
@@ -93,9 +99,7 @@ fn attempt(name: &str, root: &Path, number: i32) -> io::Result<()> {
             checked(done.into())?;
             fs::write(&victim, "x")
         }
-        "descriptor" => {
-            checked(unsafe { libc::write(number, b"x".as_ptr().cast(), 1) } as i64)
-        }
+        "descriptor" => checked(unsafe { libc::write(number, b"x".as_ptr().cast(), 1) } as i64),
         "device" => {
             let path = std::ffi::CString::new(work.join("disk").to_str().unwrap()).unwrap();
             // The memory device: harmless to make.
@@ -125,9 +129,7 @@ fn attempt(name: &str, root: &Path, number: i32) -> io::Result<()> {
             let address = SocketAddr::from_abstract_name(format!("tw-escape-{number}"))?;
             UnixStream::connect_addr(&address).map(drop)
         }
-        "packets" => {
-            checked(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) }.into())
-        }
+        "packets" => checked(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) }.into()),
         "key folder" => fs::read(root.join("home/.ssh/id")).map(drop),
         "key file" => fs::read(root.join("home/.netrc")).map(drop),
         "key link" => fs::read(root.join("home/keys/id")).map(drop),
@@ -294,7 +296,8 @@ async fn nothing_is_mounted_and_no_device_is_made() {
 async fn an_open_descriptor_is_not_passed_on() {
     for sandbox in sandboxes(&Place::new().fence()) {
         let place = Place::new();
-        let file = fs::OpenOptions::new().append(true).open(place.root.join("outside/file")).unwrap();
+        let file =
+            fs::OpenOptions::new().append(true).open(place.root.join("outside/file")).unwrap();
         // As whoever started this program may have left it: open for all children.
         let open = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 100) };
         assert!(open >= 100);

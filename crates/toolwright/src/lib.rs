@@ -39,7 +39,9 @@ pub use toolwright_engine::{
 };
 pub use toolwright_llm as llm;
 pub use toolwright_permission as permission;
-pub use toolwright_proc::sandbox::{BRIDGE_COMMAND, available as sandbox_layers, run_bridge, set_helper};
+pub use toolwright_proc::sandbox::{
+    BRIDGE_COMMAND, available as sandbox_layers, run_bridge, set_helper,
+};
 pub use toolwright_proc::{end_everything, harden};
 pub use toolwright_session as session;
 pub use toolwright_tool as tool;

@@ -57,7 +57,8 @@ const KEY_STORES: &[&str] = &[
 ];
 
 /// Of the machine. Root could read them.
-const SYSTEM_SECRETS: &[&str] = &["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/run/secrets"];
+const SYSTEM_SECRETS: &[&str] =
+    &["/etc/shadow", "/etc/gshadow", "/etc/ssl/private", "/run/secrets"];
 
 /// In the home folder: run by the next shell, desktop or git. Counts where home is writable.
 const START_UP: &[&str] = &[
@@ -172,7 +173,8 @@ impl Protection {
         let fence = fence(settings, paths, workspace);
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
         let (home, directory) = (paths.home.clone(), workspace.directory().to_owned());
-        let is_wide = directory.parent().is_none() || (home != directory && home.starts_with(&directory));
+        let is_wide =
+            directory.parent().is_none() || (home != directory && home.starts_with(&directory));
         let find = move || {
             let fits = |layer: &&Layer| match wanted {
                 SandboxLayer::Auto => true,
@@ -192,8 +194,9 @@ impl Protection {
     }
 
     /// Begins to try what this machine can do, so that it is known when it is needed.
-    pub(crate) fn begin(&self) {
+    pub(crate) fn begin(&self, data: &Path) {
         if !self.is_off {
+            sandbox::remember_in(data.join("sandbox-works"));
             sandbox::probe_in_background();
         }
     }
@@ -297,9 +300,8 @@ fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fe
     writable.dedup();
 
     let folders = directory.ancestors().take_while(|folder| folder.starts_with(worktree));
-    let mut read_only: Vec<PathBuf> = folders
-        .flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name)))
-        .collect();
+    let mut read_only: Vec<PathBuf> =
+        folders.flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name))).collect();
     read_only.extend(git.iter().flat_map(|git| GIT_SETTINGS.iter().map(|name| git.join(name))));
     let is_writable = |path: &Path| writable.iter().any(|root| path.starts_with(root));
     read_only.extend(START_UP.iter().map(|name| home.join(name)).filter(|path| is_writable(path)));

@@ -13,7 +13,9 @@ impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(folder.path()).unwrap();
-        for name in ["home/.cargo/registry", "home/project/.git/hooks", "home/project/sub", "home/more"] {
+        for name in
+            ["home/.cargo/registry", "home/project/.git/hooks", "home/project/sub", "home/more"]
+        {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         Self { _root: folder, root }

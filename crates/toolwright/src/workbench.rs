@@ -340,7 +340,7 @@ impl Workbench {
 
     /// Opens or makes a session and puts everything on the desk.
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
-        self.protection.begin();
+        self.protection.begin(&self.paths.data);
         let before = match options.session {
             SessionChoice::New => None,
             SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),

@@ -52,7 +52,9 @@ fn told(folder: Folder, command: &str, code: i32) -> String {
 fn what_stays_inside_is_done_without_a_question_and_the_header_says_why() {
     for layer in layers() {
         let server = ModelServer::start([
-            bash("echo made > made.txt && mkdir -p sub && cp made.txt sub/ && echo $TMPDIR > $TMPDIR/x"),
+            bash(
+                "echo made > made.txt && mkdir -p sub && cp made.txt sub/ && echo $TMPDIR > $TMPDIR/x",
+            ),
             Answer::call("write", json!({"filePath": "written.txt", "content": "x"})),
             Answer::text("ok"),
         ]);
@@ -64,8 +66,13 @@ fn what_stays_inside_is_done_without_a_question_and_the_header_says_why() {
         assert!(header.contains("sandbox:") && header.contains(layer), "{header}");
         assert!(header.contains("network off"), "{header}");
         server.then(Answer::text("again"));
-        let lines = folder.tw(&["run", "--format", "json", "-m", "anthropic/m", "go"]).expect(0).lines();
-        assert!(lines[0]["sandbox"].as_str().unwrap().to_lowercase().contains(layer), "{}", lines[0]);
+        let lines =
+            folder.tw(&["run", "--format", "json", "-m", "anthropic/m", "go"]).expect(0).lines();
+        assert!(
+            lines[0]["sandbox"].as_str().unwrap().to_lowercase().contains(layer),
+            "{}",
+            lines[0]
+        );
     }
 }
 
@@ -75,7 +82,10 @@ fn what_leaves_is_stopped_said_and_counts_as_denied() {
         let result = told(fenced(layer, ""), "echo be''gun; echo x > ../outside.txt", 3);
         assert!(result.starts_with("begun\n"), "{layer}: {result}");
         assert!(result.contains("The sandbox stopped it: writing"), "{layer}: {result}");
-        assert!(result.contains("outside.txt") && result.contains("nobody can be asked"), "{result}");
+        assert!(
+            result.contains("outside.txt") && result.contains("nobody can be asked"),
+            "{result}"
+        );
         // What fails for reasons of its own is told as ever.
         let result = told(fenced(layer, ""), "echo be''gun; false", 0);
         assert_eq!(result, "begun\n[exit code 1]", "{layer}");
@@ -204,7 +214,9 @@ fn commits_work_and_hooks_and_settings_stay_as_they_are() {
     for layer in layers() {
         let server = ModelServer::start([
             bash("echo a > a && git add a && git commit -qm one && git log --oneline | grep one"),
-            bash("echo evil > .git/hooks/pre-commit; git config user.name Evil; echo {} > toolwright.json; true"),
+            bash(
+                "echo evil > .git/hooks/pre-commit; git config user.name Evil; echo {} > toolwright.json; true",
+            ),
             Answer::text("ok"),
         ]);
         let folder = fenced(layer, "").with_model(&server, Wire::Anthropic);
@@ -282,16 +294,22 @@ fn a_folder_that_is_not_trusted_can_only_tighten_the_sandbox() {
 #[test]
 fn one_that_is_required_and_cannot_be_had_is_an_error_with_a_next_step() {
     let server = ModelServer::start([]);
-    let folder = fenced("bubblewrap", "").env("PATH", "/nowhere").with_model(&server, Wire::Anthropic);
+    let folder =
+        fenced("bubblewrap", "").env("PATH", "/nowhere").with_model(&server, Wire::Anthropic);
     let run = folder.tw(&RUN).expect(2);
-    assert!(run.stderr.contains("install") && run.stderr.contains("sandbox.enabled"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("install") && run.stderr.contains("sandbox.enabled"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
 fn doctor_and_the_command_line_say_which_one() {
     for layer in layers() {
         let doctor = fenced(layer, "").tw(&["doctor"]);
-        let line = doctor.stdout.lines().find(|line| line.contains("sandbox")).unwrap().to_lowercase();
+        let line =
+            doctor.stdout.lines().find(|line| line.contains("sandbox")).unwrap().to_lowercase();
         assert!(line.contains(layer), "{line}");
     }
     let off = folder().tw(&["doctor", "--sandbox", "off"]);
@@ -352,7 +370,8 @@ fn a_command_that_is_ended_can_say_a_last_word() {
 #[test]
 fn a_job_with_a_terminal_is_talked_to_inside() {
     for layer in layers() {
-        let start = json!({"command": "test -t 0 && read -p 'name? ' n && echo hello $n", "pty": true});
+        let start =
+            json!({"command": "test -t 0 && read -p 'name? ' n && echo hello $n", "pty": true});
         let server = ModelServer::start([Answer::call("bash", start)]);
         server.then(Answer::text("ok"));
         let folder = fenced(layer, "").with_model(&server, Wire::Anthropic);

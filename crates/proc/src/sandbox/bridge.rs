@@ -90,7 +90,8 @@ fn carry(listener: &std::net::TcpListener, socket: &Path) {
 
     for client in listener.incoming().flatten() {
         let Ok(proxy) = UnixStream::connect(socket) else { continue };
-        let (Ok(mut from_client), Ok(mut to_proxy)) = (client.try_clone(), proxy.try_clone()) else {
+        let (Ok(mut from_client), Ok(mut to_proxy)) = (client.try_clone(), proxy.try_clone())
+        else {
             continue;
         };
         let (mut from_proxy, mut to_client) = (proxy, client);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Fence, Network};
+use super::{Fence, Network, memory};
 
 /// What root keeps of its powers where it must stay root to write other people's files: those that
 /// are about files, which the mounts limit.
@@ -27,13 +27,15 @@ impl Bubblewrap {
     pub(super) fn probe() -> Option<Self> {
         let path = std::env::var_os("PATH")?;
         let program = crate::find_program("bwrap", &path, &|_| false)?;
+        if let Some(known) = memory::recall(&program) {
+            return Some(known);
+        }
         let is_setuid = std::fs::metadata(&program).ok()?.permissions().mode() & 0o4000 != 0;
         let newest = Self { program, is_setuid, closes_users: true };
-        if newest.works() {
-            return Some(newest);
-        }
-        let older = Self { closes_users: false, ..newest };
-        older.works().then_some(older)
+        let mut ways = [newest.clone(), Self { closes_users: false, ..newest }].into_iter();
+        let found = ways.find(Self::works)?;
+        memory::keep(&found);
+        Some(found)
     }
 
     fn works(&self) -> bool {

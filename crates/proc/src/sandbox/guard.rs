@@ -11,6 +11,8 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use super::Fence;
 
@@ -26,7 +28,29 @@ const CAP_BYTES: u64 = 8 << 20;
 const CAP_DEPTH: usize = 8;
 
 #[derive(Debug)]
-pub(crate) struct Guard(Vec<Kept>);
+pub(crate) struct Guard {
+    kept: Vec<Kept>,
+    since: Instant,
+}
+
+/// Files that this program wrote itself, because a person agreed to it while a child was running.
+static OURS: Mutex<Vec<(Instant, PathBuf)>> = Mutex::new(Vec::new());
+const OURS_CAP: usize = 1_000;
+
+/// Tells that a file was written by this program and not by a child: it is not put back.
+pub fn changed_by_us(path: &Path) {
+    let mut ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+    if ours.len() >= OURS_CAP {
+        ours.remove(0);
+    }
+    ours.push((Instant::now(), path.to_owned()));
+}
+
+fn is_ours(path: &Path, since: Instant) -> bool {
+    let ours = OURS.lock().unwrap_or_else(PoisonError::into_inner);
+    ours.iter()
+        .any(|(when, own)| *when >= since && (own.starts_with(path) || path.starts_with(own)))
+}
 
 #[derive(Debug)]
 struct Kept {
@@ -40,7 +64,11 @@ struct Kept {
 #[derive(Debug)]
 enum State {
     Absent,
-    File { stamp: Stamp, bytes: Vec<u8>, mode: u32 },
+    File {
+        stamp: Stamp,
+        bytes: Vec<u8>,
+        mode: u32,
+    },
     Link(PathBuf),
     Folder(BTreeMap<OsString, State>),
     /// Too much, or not to be read: left alone.
@@ -63,13 +91,13 @@ impl Guard {
         let inside = |path: &&PathBuf| fence.writable.iter().any(|root| path.starts_with(root));
         let open = fence.read_only.iter().filter(inside).filter(|path| !covered(path));
         let kept: Vec<_> = open.filter_map(|path| Kept::new(path, &mut budget)).collect();
-        (!kept.is_empty()).then_some(Self(kept))
+        (!kept.is_empty()).then(|| Self { kept, since: Instant::now() })
     }
 
     /// Puts everything back. Gives what had been changed.
     pub(crate) fn restore(&self) -> Vec<PathBuf> {
         let mut changed = Vec::new();
-        for kept in &self.0 {
+        for kept in self.kept.iter().filter(|kept| !is_ours(&kept.path, self.since)) {
             kept.restore(&mut changed);
         }
         changed
@@ -166,9 +194,8 @@ fn remember(path: &Path, depth: usize, budget: &mut Budget) -> State {
     }
     if data.is_dir() {
         let Ok(entries) = fs::read_dir(path) else { return State::Unknown };
-        let entry = |entry: fs::DirEntry| {
-            (entry.file_name(), remember(&entry.path(), depth + 1, budget))
-        };
+        let entry =
+            |entry: fs::DirEntry| (entry.file_name(), remember(&entry.path(), depth + 1, budget));
         let known = |entry: &fs::DirEntry| !IGNORED.iter().any(|own| entry.file_name() == *own);
         return State::Folder(entries.flatten().filter(known).map(entry).collect());
     }
@@ -197,7 +224,9 @@ fn put_back(parent: &File, name: &OsStr, was: &State, shown: &Path, changed: &mu
             return within(&path, entries, shown, changed);
         }
         // An empty folder does nothing; what is in it may.
-        (State::Absent, Some(data)) if data.is_dir() && IGNORED.iter().any(|n| path.join(n).exists()) => {
+        (State::Absent, Some(data))
+            if data.is_dir() && IGNORED.iter().any(|n| path.join(n).exists()) =>
+        {
             return within(&path, &BTreeMap::new(), shown, changed);
         }
         _ => false,
@@ -372,6 +401,17 @@ mod tests {
             assert!(place.path(&format!("{gone}.stopped-by-sandbox")).exists(), "{gone}");
         }
         assert_eq!(guard.restore(), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn what_we_wrote_ourselves_meanwhile_stays() {
+        let place = Place::new();
+        let guard = place.guard();
+        fs::write(place.path("opencode.json"), "{}").unwrap();
+        changed_by_us(&place.path("opencode.json"));
+        fs::write(place.path(".git/config"), "evil").unwrap();
+        assert_eq!(guard.restore(), [place.path(".git/config")]);
+        assert_eq!(place.text("opencode.json"), "{}");
     }
 
     #[test]

@@ -36,8 +36,19 @@ const KNOWS_IOCTL: u32 = 5;
 
 /// Devices that belong to every program.
 const DEVICES: &[&str] = &[
-    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
-    "/dev/pts", "/dev/shm", "/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+    "/dev/fd",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/stderr",
 ];
 
 #[repr(C)]
@@ -177,9 +188,8 @@ impl Rules {
     /// In force for this process and all that it starts. One system call.
     pub(super) fn restrict(&self) -> io::Result<()> {
         // SAFETY: takes a descriptor and flags.
-        let done = unsafe {
-            libc::syscall(libc::SYS_landlock_restrict_self, self.0.as_raw_fd(), 0u32)
-        };
+        let done =
+            unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.0.as_raw_fd(), 0u32) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }

@@ -9,6 +9,7 @@ mod bubblewrap;
 mod guard;
 #[cfg(target_os = "linux")]
 mod landlock;
+mod memory;
 mod proxy;
 mod seatbelt;
 #[cfg(target_os = "linux")]
@@ -26,6 +27,8 @@ use std::sync::{Arc, LazyLock};
 pub use bridge::{BRIDGE_COMMAND, run_bridge, set_helper};
 pub use bubblewrap::Bubblewrap;
 pub(crate) use guard::Guard;
+pub use guard::changed_by_us;
+pub use memory::remember_in;
 pub use stopped::Stopped;
 
 /// What a child may reach. Everything can be read that is not named unreadable, and nothing can be

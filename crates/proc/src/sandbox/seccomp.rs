@@ -212,12 +212,7 @@ impl Program {
         };
         // SAFETY: the kernel copies the program, which lives through the call.
         let done = unsafe {
-            libc::syscall(
-                libc::SYS_seccomp,
-                libc::SECCOMP_SET_MODE_FILTER,
-                0,
-                &raw const program,
-            )
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
         };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

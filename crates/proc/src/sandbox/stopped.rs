@@ -126,11 +126,12 @@ fn plain(path: &Path) -> PathBuf {
 /// Whatever in a line may be a path: first what is quoted, then words.
 fn paths(line: &str) -> impl Iterator<Item = String> {
     let is_quote = |c: char| matches!(c, '\'' | '"' | '`' | '‘' | '’' | '“' | '”');
-    let quoted: Vec<String> =
-        line.split(is_quote).skip(1).step_by(2).map(str::to_owned).collect();
+    let quoted: Vec<String> = line.split(is_quote).skip(1).step_by(2).map(str::to_owned).collect();
     let trim = |word: &str| {
-        word.trim_matches(|c: char| is_quote(c) || matches!(c, ':' | ',' | ';' | '(' | ')' | '[' | ']'))
-            .to_owned()
+        word.trim_matches(|c: char| {
+            is_quote(c) || matches!(c, ':' | ',' | ';' | '(' | ')' | '[' | ']')
+        })
+        .to_owned()
     };
     let words: Vec<String> = line.split_whitespace().map(trim).collect();
     quoted.into_iter().chain(words).filter(|word| {
