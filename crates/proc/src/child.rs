@@ -190,7 +190,8 @@ impl Spec {
         let prepared = self.sandbox.as_ref().map(|sandbox| sandbox.prepare(&self.directory));
         let mut cell = prepared.transpose().map_err(failed)?;
         let wrapper = cell.as_mut().and_then(|cell| cell.wrapper.take());
-        let reach = if wrapper.is_some() { Reach::Inside } else { Reach::Whole };
+        let stays = cell.as_ref().is_some_and(|cell| cell.stays);
+        let reach = if stays { Reach::Inside } else { Reach::Whole };
         let mut command = match wrapper {
             None => Command::new(&self.program),
             Some((wrapper, arguments)) => {

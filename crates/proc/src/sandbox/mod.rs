@@ -182,6 +182,8 @@ impl fmt::Debug for Find {
 pub(crate) struct Cell {
     /// Stands before the command.
     pub(crate) wrapper: Option<(PathBuf, Vec<OsString>)>,
+    /// It does not become the command but looks after it.
+    pub(crate) stays: bool,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) enter: Enter,
     pub(crate) guard: Option<Guard>,
@@ -219,8 +221,8 @@ impl Sandbox {
             Layer::Seatbelt => {
                 let profile = seatbelt::profile(&self.fence.found());
                 let wrapper = (PathBuf::from(seatbelt::PROGRAM), vec!["-p".into(), profile.into()]);
-                let guard = Guard::of(&self.fence, |_| false);
-                Ok(Cell { wrapper: Some(wrapper), guard, ..Cell::default() })
+                // Its rules hold for names that do not exist yet too: nothing needs to be put back.
+                Ok(Cell { wrapper: Some(wrapper), ..Cell::default() })
             }
         }
     }
@@ -253,6 +255,7 @@ impl Sandbox {
         cell.enter.kept.push(filter);
         cell.guard = Guard::of(&self.fence, bubblewrap::can_cover);
         cell.wrapper = Some((program.program.clone(), arguments));
+        cell.stays = true;
         Ok(cell)
     }
 

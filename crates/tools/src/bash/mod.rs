@@ -25,6 +25,7 @@ use toolwright_tool::{
     Access, Capture, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 
+use crate::question::PATIENCE;
 use jobs::{Job, Place, details, how_it_ended, with_line};
 use plain::Manner;
 use running::{Finish, Running};
@@ -163,6 +164,10 @@ impl Tool for Bash {
             }
             sandbox => sandbox,
         };
+        if sandbox.is_some() {
+            // It may run twice, with a person who thinks about it in between.
+            plan = plan.within((limit + END_GRACE) * 2 + PATIENCE);
+        }
         let problem = if command.trim().is_empty() {
             Some("The command is empty.".to_owned())
         } else if command.contains('\0') {
