@@ -23,6 +23,26 @@ pub struct Shared {
     /// Trust this folder: its own configuration may do more than tighten rules
     #[arg(long, global = true)]
     pub trust: bool,
+    /// Run commands in an OS sandbox: the best that works here, only with one, or without
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub sandbox: Option<Sandbox>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sandbox {
+    Auto,
+    On,
+    Off,
+}
+
+impl From<Sandbox> for toolwright::config::SandboxMode {
+    fn from(sandbox: Sandbox) -> Self {
+        match sandbox {
+            Sandbox::Auto => Self::Auto,
+            Sandbox::On => Self::On,
+            Sandbox::Off => Self::Off,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -102,7 +102,7 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     report.fact("built in", &registry.names().join(", "));
     let shell = env("SHELL").unwrap_or_else(|| "not set".to_owned());
     report.fact("$SHELL", &shell);
-    report.fact("sandbox", "none: writing and commands ask (pass --auto to allow them)");
+    report.sandbox(&workbench.protection);
 
     report.head("Folders");
     let data = &workbench.paths.data;
@@ -140,6 +140,26 @@ impl Report {
     fn head(&mut self, title: &str) {
         let gap = if self.text.is_empty() { "" } else { "\n" };
         self.text.push_str(&format!("{gap}{title}\n"));
+    }
+
+    fn sandbox(&mut self, protection: &toolwright::Protection) {
+        let held = match protection.sandbox() {
+            Ok(held) => held,
+            Err(problem) => return self.problem(&problem),
+        };
+        self.fact("sandbox", &protection.describe());
+        match held {
+            None => self.fact("", "writing and commands ask (pass --auto to allow them)"),
+            Some(sandbox) => {
+                for gap in sandbox.layer.gaps() {
+                    self.fact("", gap);
+                }
+            }
+        }
+        let others = toolwright::sandbox_layers();
+        let names: Vec<_> = others.iter().map(ToString::to_string).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        self.fact("works here", &names);
     }
 
     fn fact(&mut self, name: &str, value: &str) {

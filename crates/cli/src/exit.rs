@@ -65,6 +65,7 @@ impl From<SetupError> for Problem {
             SetupError::Directory { .. }
             | SetupError::Config(_)
             | SetupError::Feedback(_)
+            | SetupError::Sandbox(_)
             | SetupError::Agent(_)
             | SetupError::Model(_) => Self::usage(error.to_string()),
         }

@@ -26,6 +26,17 @@ use crate::args::{Arguments, Command};
 use crate::exit::Exit;
 
 fn main() {
+    // Inside a sandbox, before the command: nothing else of this program is wanted there.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == toolwright::BRIDGE_COMMAND) {
+        let error = toolwright::run_bridge(words);
+        terminal::note(&format!("tw: cannot start the command in the sandbox: {error}"));
+        std::process::exit(Exit::Failed.code());
+    }
+    toolwright::harden();
+    if let Ok(program) = std::env::current_exe() {
+        toolwright::set_helper(program);
+    }
     let status = match Arguments::try_parse() {
         Ok(arguments) => start(arguments),
         Err(error) => {
@@ -58,6 +69,9 @@ fn start(arguments: Arguments) -> Exit {
 
 async fn dispatch(arguments: Arguments) -> Exit {
     let Arguments { command, shared } = arguments;
+    if let Some(sandbox) = shared.sandbox {
+        toolwright::prefer_sandbox(sandbox.into());
+    }
     let result = match command {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),

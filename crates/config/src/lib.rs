@@ -16,6 +16,7 @@ mod load;
 mod matcher;
 mod paths;
 mod permission;
+mod sandbox;
 mod settings;
 mod skills;
 mod state_file;
@@ -34,6 +35,7 @@ pub use load::{Config, Environment, LeftOut, Source};
 pub use matcher::Matcher;
 pub use paths::Paths;
 pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
+pub use sandbox::{NetworkWord, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings};
 pub use settings::{
     AgentMode, AgentSettings, CommandSettings, CompactionSettings, FormatterSettings,
     ModelSettings, Ordered, ProviderOptions, ProviderSettings, ServerSettings, Settings,

@@ -11,6 +11,7 @@ use crate::folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS};
 use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::paths::Paths;
 use crate::permission::wrong_example;
+use crate::sandbox;
 use crate::settings::{AgentSettings, CommandSettings, Settings, switched};
 use crate::texts;
 
@@ -35,6 +36,7 @@ const HARMLESS_KEYS: &[&str] = &[
     "share",
     "snapshot",
     "logLevel",
+    "sandbox",
 ];
 
 /// Of those, what would reach beyond the folder: outputs of all sessions are kept for as long.
@@ -284,6 +286,7 @@ fn drop_untrusted(value: &mut Value) -> Vec<String> {
     let mut dropped: Vec<String> =
         object.keys().filter(|key| !HARMLESS_KEYS.contains(&key.as_str())).cloned().collect();
     object.retain(|key, _| HARMLESS_KEYS.contains(&key.as_str()));
+    dropped.extend(sandbox::only_tightening(object));
     for (key, inner) in REACHING_OUT {
         let group = object.get_mut(*key).and_then(Value::as_object_mut);
         if group.is_some_and(|group| group.shift_remove(*inner).is_some()) {
@@ -335,13 +338,18 @@ pub(crate) fn candidates(
     found
 }
 
-/// Objects are merged key by key; `instructions` and `plugin` are added up; everything else is replaced.
+fn is_added_up(key: &str) -> bool {
+    matches!(key, "instructions" | "plugin") || sandbox::ADDED_UP.contains(&key)
+}
+
+/// Objects are merged key by key; `instructions`, `plugin` and the sandbox's lists are added up;
+/// everything else is replaced.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
                 match into.get_mut(&key) {
-                    Some(Value::Array(list)) if key == "instructions" || key == "plugin" => {
+                    Some(Value::Array(list)) if is_added_up(&key) => {
                         let added = value.as_array().cloned().unwrap_or_default();
                         let new: Vec<_> = added.into_iter().filter(|v| !list.contains(v)).collect();
                         list.extend(new);

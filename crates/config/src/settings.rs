@@ -9,6 +9,7 @@ use toolwright_permission::{Action, Mode, Rule};
 
 use crate::hooks::HookSettings;
 use crate::permission::PermissionSettings;
+use crate::sandbox::SandboxSettings;
 use crate::tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
@@ -64,6 +65,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "hooks",
     "webfetch",
     "websearch",
+    "sandbox",
 ];
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -98,6 +100,7 @@ pub struct Settings {
     pub tools: BTreeMap<String, bool>,
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
+    pub sandbox: SandboxSettings,
     pub skills: SkillsSettings,
     #[serde(default)]
     pub plugin: Vec<PluginSpec>,

@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolwright_proc::Spec;
 
 use crate::connection::{Talk, UNREAD_LIMIT, keep};
-use crate::find::Launch;
+use crate::find::{Launch, Options};
 use crate::hear::{Hearing, Refusal, folders};
 use crate::table::Server;
 use crate::{language, text, uri, wire};
@@ -79,13 +79,16 @@ impl Client {
         server: Server,
         root: PathBuf,
         launch: Launch,
-        withheld: &[String],
+        options: &Options,
         limit: Duration,
     ) -> Result<Self, String> {
         let mut spec = Spec::new(&launch.program, &root).conversation();
         spec.arguments.extend(launch.arguments.iter().map(Into::into));
         spec.environment.extend(server.env.clone());
-        spec.withheld = withheld.to_vec();
+        spec.withheld.clone_from(&options.withheld);
+        spec.passed.clone_from(&options.passed);
+        let spec = spec.fenced_by(options.sandbox.as_ref())?;
+        let is_fenced = spec.is_fenced();
         let mut child = spec.spawn().map_err(|e| e.to_string())?;
         let pipes = (child.input(), child.output(), child.errors());
         let (Some(input), Some(output), Some(errors)) = pipes else {
@@ -106,7 +109,7 @@ impl Client {
             documents: tokio::sync::Mutex::default(),
             connection: AbortOnDropHandle::new(connection),
         };
-        let hello = client.hello(launch.initialization.as_ref());
+        let hello = client.hello(launch.initialization.as_ref(), is_fenced);
         let answer = client.request("initialize", hello, limit).await.map_err(|e| e.to_string())?;
         client.capabilities = answer["capabilities"].clone();
         let greet = async {
@@ -123,10 +126,12 @@ impl Client {
         Ok(client)
     }
 
-    fn hello(&self, initialization: Option<&Value>) -> Value {
+    fn hello(&self, initialization: Option<&Value>, is_fenced: bool) -> Value {
         let dynamic = json!({ "dynamicRegistration": true });
+        // In a sandbox there may be no such process, and servers end when it is gone.
+        let process = (!is_fenced).then(std::process::id);
         json!({
-            "processId": std::process::id(),
+            "processId": process,
             "clientInfo": { "name": "toolwright", "version": env!("CARGO_PKG_VERSION") },
             "rootPath": self.root, "rootUri": uri::of_path(&self.root),
             "workspaceFolders": folders(&self.root),

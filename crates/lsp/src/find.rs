@@ -15,6 +15,10 @@ pub struct Options {
     pub servers: Vec<Server>,
     /// Variables that servers must not see: our own keys.
     pub withheld: Vec<String>,
+    /// Variables that servers see although their names say that they are secret.
+    pub passed: Vec<String>,
+    /// What they are started in.
+    pub sandbox: Option<toolwright_proc::sandbox::Find>,
 }
 
 /// A project's folder.

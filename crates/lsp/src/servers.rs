@@ -305,9 +305,9 @@ impl Servers {
         })?;
         let (told, phase) = watch::channel(Phase::Starting);
         let (server, root) = (server.clone(), root.to_owned());
-        let (withheld, limit) = (self.options.withheld.clone(), self.timing.initialize);
+        let (options, limit) = (self.options.clone(), self.timing.initialize);
         let starting = async move {
-            let started = Client::start(server, root, launch, &withheld, limit).await;
+            let started = Client::start(server, root, launch, &options, limit).await;
             // Nobody may be waiting any more; the next one looks here first.
             told.send_replace(match started {
                 Ok(client) => Phase::Ready(Arc::new(client)),

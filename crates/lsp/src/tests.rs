@@ -65,7 +65,13 @@ impl Project {
         };
         let servers = configured(Setting::With(vec![("fake".to_owned(), entry)]), false).unwrap();
         let servers = servers.into_iter().filter(|server| server.id == "fake").collect();
-        let options = Options { place, servers, withheld: vec!["TW_TEST_KEY".to_owned()] };
+        let options = Options {
+            place,
+            servers,
+            withheld: vec!["TW_TEST_KEY".to_owned()],
+            passed: vec![],
+            sandbox: None,
+        };
         Some(Self { folder, servers: Servers::new(options, timing) })
     }
 
@@ -322,7 +328,10 @@ async fn a_missing_server_is_named_when_somebody_asks_and_silent_after_edits() {
         virtual_env: None,
     };
     let servers = configured(Setting::BuiltIn, false).unwrap();
-    let servers = Servers::new(Options { place, servers, withheld: vec![] }, patient());
+    let servers = Servers::new(
+        Options { place, servers, withheld: vec![], passed: vec![], sandbox: None },
+        patient(),
+    );
     let file = directory.join("main.go");
     fs::write(&file, "package main").unwrap();
     let report = servers.check(std::slice::from_ref(&file)).await;

@@ -24,6 +24,9 @@ pub struct Request {
     pub harmless: bool,
     /// Changes nothing outside the session: may be done while planning.
     pub read_only: bool,
+    /// Stays inside an active sandbox: a command that runs there without network, or a write inside
+    /// the workspace that can be undone while one is active. The shipped *ask* does not apply.
+    pub contained: bool,
     /// Read off the text of something that is judged itself (a path in a shell command): what people
     /// wrote about it counts, what ships and what nobody wrote does not.
     pub advisory: bool,
@@ -271,6 +274,9 @@ impl Policy {
         }
         if request.harmless && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "it only reads, inside the workspace".to_owned());
+        }
+        if request.contained && layer.kind == LayerKind::Defaults {
+            return (Action::Allow, "it stays inside the sandbox".to_owned());
         }
         if request.advisory && layer.kind == LayerKind::Defaults {
             return (Action::Allow, "the command is judged itself".to_owned());

@@ -234,3 +234,16 @@ fn rules_for_one_run_are_the_innermost_layer() {
     assert_eq!(policy.judge(&request("bash", "rm x")).action, Action::Deny);
     assert_eq!(policy.judge(&request("edit", "a")).action, Action::Deny);
 }
+
+#[test]
+fn what_stays_in_the_sandbox_is_not_asked_about_unless_somebody_said_so() {
+    let contained = |pattern: &str| Request { contained: true, ..request("bash", pattern) };
+    let shipped = Policy::new(vec![shipped_defaults()]);
+    assert_eq!(shipped.judge(&contained("make")).action, Action::Allow);
+    assert_eq!(shipped.judge(&request("bash", "make")).action, Action::Ask);
+    let user = layer(LayerKind::User, &[("bash", "git *", Action::Ask)]);
+    let policy = Policy::new(vec![shipped_defaults(), user]);
+    assert_eq!(policy.judge(&contained("git push")).action, Action::Ask);
+    let floored = Request { floor: Some("it is the root".into()), ..contained("rm -rf /") };
+    assert_eq!(shipped.judge(&floored).action, Action::Deny);
+}

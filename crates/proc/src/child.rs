@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,7 +13,9 @@ use tokio::net::unix::pipe;
 use tokio::process::{ChildStdin, Command};
 use tokio::task::JoinHandle;
 
-use crate::registry::{self, COOKIE, COOKIE_VARIABLE};
+use crate::environment;
+use crate::registry::{self, COOKIE, COOKIE_VARIABLE, Reach};
+use crate::sandbox::{Cell, Guard, Sandbox};
 use crate::sys;
 use crate::terminal::Terminal;
 
@@ -28,8 +31,11 @@ pub struct Spec {
     pub directory: PathBuf,
     /// Set on top of our own environment.
     pub environment: BTreeMap<String, String>,
-    /// Variables of ours that the child must not see.
+    /// Variables of ours that the child must not see, beside those that no child sees.
     pub withheld: Vec<String>,
+    /// Variables that it sees although their names say that they are secret.
+    pub passed: Vec<String>,
+    sandbox: Option<Arc<Sandbox>>,
     input: Input,
     separate_errors: bool,
 }
@@ -84,6 +90,12 @@ pub struct Child {
     feeding: Option<JoinHandle<()>>,
     group: i32,
     ended: Option<Ended>,
+    reach: Reach,
+    guard: Option<Arc<Guard>>,
+    /// What it changed although it was protected.
+    put_back: Vec<PathBuf>,
+    /// Lives as long as the child.
+    _cell: Option<Cell>,
 }
 
 impl Spec {
@@ -94,6 +106,8 @@ impl Spec {
             directory: directory.into(),
             environment: BTreeMap::new(),
             withheld: Vec::new(),
+            passed: Vec::new(),
+            sandbox: None,
             input: Input::Empty,
             separate_errors: false,
         }
@@ -127,6 +141,30 @@ impl Spec {
         self
     }
 
+    /// It runs inside this sandbox. Where that cannot be, it does not run at all.
+    pub fn fenced(mut self, sandbox: Arc<Sandbox>) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// The same outside any sandbox.
+    pub fn unfenced(mut self) -> Self {
+        self.sandbox = None;
+        self
+    }
+
+    pub fn is_fenced(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
+    /// It runs inside the sandbox that is found, if there is one.
+    pub fn fenced_by(self, find: Option<&crate::sandbox::Find>) -> Result<Self, String> {
+        match find.map(crate::sandbox::Find::find).transpose()?.flatten() {
+            Some(sandbox) => Ok(self.fenced(sandbox)),
+            None => Ok(self),
+        }
+    }
+
     /// Standard error goes to [`Child::errors`] instead of into the output.
     pub fn separate_errors(mut self) -> Self {
         self.separate_errors = true;
@@ -144,36 +182,75 @@ impl Spec {
     pub fn spawn(&self) -> Result<Child, SpawnError> {
         registry::prepare();
         let parent = std::process::id().cast_signed();
-        let mut command = Command::new(&self.program);
-        command
-            .args(&self.arguments)
-            .current_dir(&self.directory)
-            .envs(&self.environment)
-            .env(COOKIE_VARIABLE, COOKIE.as_str());
-        for name in &self.withheld {
-            command.env_remove(name);
-        }
-        let has_terminal = matches!(self.input, Input::Terminal(_));
-        // SAFETY: the hook makes async-signal-safe system calls only.
-        unsafe { command.pre_exec(move || sys::become_own_session(parent, has_terminal)) };
         let failed = |source| SpawnError {
             program: self.program.display().to_string(),
             directory: self.directory.display().to_string(),
             source,
         };
+        let prepared = self.sandbox.as_ref().map(|sandbox| sandbox.prepare(&self.directory));
+        let mut cell = prepared.transpose().map_err(failed)?;
+        let wrapper = cell.as_mut().and_then(|cell| cell.wrapper.take());
+        let stays = cell.as_ref().is_some_and(|cell| cell.stays);
+        let reach = if stays { Reach::Inside } else { Reach::Whole };
+        let mut command = match wrapper {
+            None => Command::new(&self.program),
+            Some((wrapper, arguments)) => {
+                let mut command = Command::new(wrapper);
+                command.args(arguments).arg(&self.program);
+                command
+            }
+        };
+        command.args(&self.arguments).current_dir(&self.directory);
+        self.set_environment(&mut command, cell.as_ref());
+        let has_terminal = matches!(self.input, Input::Terminal(_));
+        let enter = cell.as_mut().map(|cell| std::mem::take(&mut cell.enter)).unwrap_or_default();
+        let enter = move || {
+            sys::become_own_session(parent, has_terminal)?;
+            enter.apply()
+        };
+        // SAFETY: the hook makes async-signal-safe system calls only, on memory that is there.
+        unsafe { command.pre_exec(enter) };
         let streams = self.connect(&mut command).map_err(failed)?;
         let mut child = command.spawn().map_err(failed)?;
         // Our own copies of the child's ends: while they are open, its output has no end.
         drop(command);
         // A child is the leader of the group that `setsid` made. It has an id until it is waited for.
         let group = child.id().map_or(0, u32::cast_signed);
-        registry::add(group);
+        let guard = cell.as_mut().and_then(|cell| cell.guard.take()).map(Arc::new);
+        registry::add(group, guard.clone());
         let feeding = match (child.stdin.take(), &self.input) {
             (Some(stdin), Input::Bytes(bytes)) => Some(tokio::spawn(feed(stdin, bytes.clone()))),
             _ => None,
         };
         let Streams { input, output, errors } = streams;
-        Ok(Child { child, input, output: Some(output), errors, feeding, group, ended: None })
+        Ok(Child {
+            child,
+            input,
+            output: Some(output),
+            errors,
+            feeding,
+            group,
+            ended: None,
+            reach,
+            guard,
+            put_back: Vec::new(),
+            _cell: cell,
+        })
+    }
+
+    /// Ours, without what no child sees, then what was set for this one.
+    fn set_environment(&self, command: &mut Command, cell: Option<&Cell>) {
+        for name in environment::withheld(&self.passed, cell.is_some()) {
+            command.env_remove(name);
+        }
+        for name in self.withheld.iter().filter(|name| !self.passed.contains(name)) {
+            command.env_remove(name);
+        }
+        command.envs(&self.environment);
+        if let Some(cell) = cell {
+            command.envs(cell.environment.iter().map(|(name, value)| (name, value)));
+        }
+        command.env(COOKIE_VARIABLE, COOKIE.as_str());
     }
 
     /// Gives the child its three streams and keeps our ends.
@@ -267,13 +344,23 @@ impl Child {
             Err(_) => Ended::Signal(libc::SIGKILL),
         };
         self.ended = Some(ended);
+        if let Some(guard) = &self.guard {
+            self.put_back = guard.restore();
+        }
         registry::sweep();
         ended
     }
 
+    /// Protected files that it had changed and that are as they were again.
+    pub fn put_back(&self) -> &[PathBuf] {
+        &self.put_back
+    }
+
     /// Whether processes of its group go on after it.
     pub fn left_something(&self) -> bool {
-        self.ended.is_some() && sys::group_exists(self.group)
+        self.ended.is_some()
+            && sys::group_exists(self.group)
+            && registry::has_more_than_a_wrapper(self.group, self.reach)
     }
 
     /// Takes what is still written and drops it. Without a reader, a process left in the background
@@ -288,19 +375,19 @@ impl Child {
 
     /// Ends the whole group at once.
     pub async fn kill(&mut self) -> Ended {
-        registry::signal_session(self.group, libc::SIGKILL);
+        registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
         self.wait().await
     }
 
     /// Ends the whole group: SIGTERM, a little time, SIGKILL.
     pub async fn end(&mut self) -> Ended {
-        registry::signal_session(self.group, libc::SIGTERM);
+        registry::signal_session(self.group, libc::SIGTERM, self.reach);
         if tokio::time::timeout(TERM_GRACE, self.wait()).await.is_err() {
-            registry::signal_session(self.group, libc::SIGKILL);
+            registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
         }
         let ended = self.wait().await;
         // The leader may have ended while others of its group ignore SIGTERM.
-        registry::signal_session(self.group, libc::SIGKILL);
+        registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
         registry::sweep();
         ended
     }
@@ -309,7 +396,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            registry::signal_session(self.group, libc::SIGKILL);
+            registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
         }
         // Something left in the background may hold the other end without ever reading.
         if let Some(feeding) = &self.feeding {

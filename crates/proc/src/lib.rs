@@ -9,12 +9,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod child;
+mod environment;
 mod find;
+mod harden;
 mod registry;
+pub mod sandbox;
 mod sys;
 mod terminal;
 mod watchdog;
 
 pub use child::{Child, Ended, SpawnError, Spec, TerminalSize};
+pub use environment::{is_withheld, names_a_secret};
 pub use find::{find_program, is_executable};
+pub use harden::{HARDENING_VARIABLE, harden};
 pub use registry::{descendants, end_everything};

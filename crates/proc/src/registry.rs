@@ -1,10 +1,11 @@
 //! Which groups are ours and still alive, and how all of them end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::sandbox::Guard;
 use crate::{sys, watchdog};
 
 /// An environment variable that every child inherits. A process that has left its group and its
@@ -14,10 +15,25 @@ pub(crate) const COOKIE_VARIABLE: &str = "TOOLWRIGHT_CHILD_OF";
 /// How long a group may take to end after SIGTERM when this process exits.
 const EXIT_GRACE: Duration = Duration::from_millis(300);
 
-static GROUPS: LazyLock<Mutex<BTreeSet<i32>>> = LazyLock::new(|| {
+type Groups = BTreeMap<i32, Option<Arc<Guard>>>;
+
+static GROUPS: LazyLock<Mutex<Groups>> = LazyLock::new(|| {
     sys::adopt_orphans();
-    Mutex::new(BTreeSet::new())
+    Mutex::new(Groups::new())
 });
+
+/// Whom a signal to a child is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The leader and all of its session.
+    Whole,
+    /// The leader only holds a sandbox open: ending it would end the command without a word, so the
+    /// signal is for those inside.
+    Inside,
+}
+
+/// The name of the program that stands around a command in a sandbox.
+const WRAPPER: &str = "bwrap";
 
 /// Unique among processes: the pid alone would come round again.
 pub(crate) static COOKIE: LazyLock<String> = LazyLock::new(|| {
@@ -27,7 +43,7 @@ pub(crate) static COOKIE: LazyLock<String> = LazyLock::new(|| {
     format!("{}.{nanos}", std::process::id())
 });
 
-fn groups() -> MutexGuard<'static, BTreeSet<i32>> {
+fn groups() -> MutexGuard<'static, Groups> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -36,43 +52,66 @@ pub(crate) fn prepare() {
     watchdog::start();
 }
 
-pub(crate) fn add(group: i32) {
-    groups().insert(group);
+/// `guard` puts right what the group has changed, once no process of it is left.
+pub(crate) fn add(group: i32, guard: Option<Arc<Guard>>) {
+    groups().insert(group, guard);
     watchdog::tell(watchdog::Message::Added(group));
 }
 
 /// Signals a group and the groups that its processes made for themselves, as an interactive shell
 /// does for each of its jobs: they stay in the session.
-pub(crate) fn signal_session(leader: i32, signal: i32) {
-    sys::signal_group(leader, signal);
+pub(crate) fn signal_session(leader: i32, signal: i32, reach: Reach) {
+    if reach == Reach::Whole {
+        sys::signal_group(leader, signal);
+    }
     // Nothing has a session of that number: it was not started.
     if leader <= 1 {
         return;
     }
-    for pid in every_pid() {
-        if status(pid).is_some_and(|s| s.session == leader && s.group != leader) {
+    for pid in every_pid().filter(|pid| *pid != leader) {
+        let is_meant = |status: Status| {
+            status.session == leader && (status.group != leader || reach == Reach::Inside)
+        };
+        if status(pid).is_some_and(is_meant) {
             sys::signal_process(pid, signal);
         }
     }
+}
+
+/// Whether something of the session is left beside the program that stood around it, which may take
+/// a moment longer to go than the command.
+pub(crate) fn has_more_than_a_wrapper(leader: i32, reach: Reach) -> bool {
+    let is_wrapper = |pid: i32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == WRAPPER)
+    };
+    reach == Reach::Whole
+        || every_pid().any(|pid| {
+            status(pid).is_some_and(|s| s.session == leader && s.state != 'Z') && !is_wrapper(pid)
+        })
 }
 
 /// Forgets groups that have no process left, and reaps adopted orphans that have ended.
 pub(crate) fn sweep() {
     // Orphans of ours have one of our sessions. A group's leader is waited for by its owner, and
     // whatever else this program has started is none of our business.
-    let groups_now = groups().clone();
+    let groups_now: BTreeSet<i32> = groups().keys().copied().collect();
     for (pid, session) in zombie_children() {
         if groups_now.contains(&session) && !groups_now.contains(&pid) {
             sys::reap(pid);
         }
     }
-    groups().retain(|group| {
+    let mut guards = Vec::new();
+    groups().retain(|group, guard| {
         let alive = sys::group_exists(*group);
         if !alive {
             watchdog::tell(watchdog::Message::Gone(*group));
+            guards.extend(guard.take());
         }
         alive
     });
+    for guard in guards {
+        guard.restore();
+    }
 }
 
 /// Ends every process that this one started, directly or not, and waits for it. Called on the way
@@ -112,11 +151,11 @@ pub fn end_everything() {
 fn any_group_alive() -> bool {
     // An ended leader that was not waited for yet keeps its group in the table.
     sweep();
-    groups().iter().any(|group| state(*group) != Some('Z') && sys::group_exists(*group))
+    groups().keys().any(|group| state(*group) != Some('Z') && sys::group_exists(*group))
 }
 
 fn signal_all(pids: &[i32], signal: i32) {
-    for group in groups().iter() {
+    for group in groups().keys() {
         sys::signal_group(*group, signal);
     }
     for pid in pids {

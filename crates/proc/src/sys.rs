@@ -65,3 +65,100 @@ pub(crate) fn become_own_session(parent: i32, has_terminal: bool) -> io::Result<
         Ok(())
     }
 }
+
+/// Whatever is open from `first` on closes when the child becomes another program: what we were
+/// started with is nothing that we may pass on. Async-signal-safe.
+#[cfg(target_os = "linux")]
+pub(crate) fn close_on_exec_from(first: u32) {
+    const CLOEXEC: u32 = 4;
+    /// Looked at one by one where the kernel knows no ranges.
+    const DESCRIPTORS_CAP: i32 = 4096;
+    // SAFETY: integers only.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOEXEC) != 0 {
+            for descriptor in first.cast_signed()..DESCRIPTORS_CAP {
+                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
+}
+
+/// Async-signal-safe.
+#[cfg(target_os = "linux")]
+pub(crate) fn keep_on_exec(descriptor: i32) -> io::Result<()> {
+    // SAFETY: integers only.
+    match unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Nothing that this process starts can gain powers. Async-signal-safe.
+#[cfg(target_os = "linux")]
+pub(crate) fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: integers only.
+    match unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Root keeps what it needs for files, which rules limit, and gives up the rest. Others have nothing
+/// to give up. Async-signal-safe.
+#[cfg(target_os = "linux")]
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    struct Data {
+        effective: u32,
+        permitted: u32,
+        inheritable: u32,
+    }
+    /// chown, override modes, act as owner, keep set-id bits, become another group or user.
+    const KEPT: u32 = 1 | (1 << 1) | (1 << 3) | (1 << 4) | (1 << 6) | (1 << 7);
+    let mut header = Header { version: 0x2008_0522, pid: 0 };
+    let mut data = [Data::default(); 2];
+    // SAFETY: the kernel reads and writes these structures only, which have its form.
+    let done = unsafe {
+        if libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) != 0 {
+            -1
+        } else {
+            let kept = data[0].permitted & KEPT;
+            let effective = data[0].effective & KEPT;
+            data = [Data { effective, permitted: kept, inheritable: 0 }, Data::default()];
+            libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr())
+        }
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// This process ends when its parent, which must be `parent`, does.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_with(parent: i32) {
+    // SAFETY: integers only.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+        if libc::getppid() != parent {
+            libc::_exit(0);
+        }
+    }
+}
+
+/// Somebody waits for the end of what is written there.
+#[cfg(target_os = "linux")]
+pub(crate) fn let_go_of_streams() {
+    // SAFETY: a constant string, and integers.
+    unsafe {
+        let nothing = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+        if nothing >= 0 {
+            for stream in 0..3 {
+                libc::dup2(nothing, stream);
+            }
+        }
+    }
+}

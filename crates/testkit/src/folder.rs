@@ -113,6 +113,9 @@ impl Folder {
             .env("TOOLWRIGHT_MANAGED_DIR", root.join("etc"))
             .env("TOOLWRIGHT_LOCAL_SERVERS", "off")
             .env("TOOLWRIGHT_SHELL_LOGIN", "off")
+            // What is asked about must not depend on what this machine can hold; tests of the sandbox
+            // set this again.
+            .env("TOOLWRIGHT_SANDBOX", "off")
             .env("LANG", "C.UTF-8")
             .envs(self.environment.iter().map(|(n, v)| (n, v)))
             .stdin(Stdio::null())

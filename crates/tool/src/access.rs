@@ -7,6 +7,7 @@ use toolwright_permission::Request;
 use toolwright_session::Touched;
 
 use crate::Workspace;
+use crate::containment::OUTSIDE_SANDBOX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
@@ -68,6 +69,8 @@ pub struct Plan {
     pub accesses: Vec<Access>,
     /// How long the call may take, where it says so itself.
     pub time_limit: Option<Duration>,
+    /// Its commands run without the sandbox that is there.
+    pub outside: bool,
 }
 
 /// Paths of one call that are remembered: enough for any edit, not for a search through a tree.
@@ -75,12 +78,18 @@ const TOUCHED_CAP: usize = 64;
 
 impl Plan {
     pub fn new(summary: impl Into<String>, accesses: Vec<Access>) -> Self {
-        Self { summary: summary.into(), accesses, time_limit: None }
+        Self { summary: summary.into(), accesses, time_limit: None, outside: false }
     }
 
     /// The call has a time of its own.
     pub fn within(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
+        self
+    }
+
+    /// Its commands run without the sandbox.
+    pub fn outside_sandbox(mut self) -> Self {
+        self.outside = true;
         self
     }
 
@@ -119,12 +128,23 @@ impl Plan {
     pub fn requests(&self, workspace: &Workspace) -> Vec<Request> {
         let mut requests: Vec<Request> = Vec::new();
         for access in &self.accesses {
-            for request in access.requests(workspace) {
+            for mut request in access.requests(workspace) {
+                request.contained &= !self.outside;
                 if !requests.contains(&request) {
                     requests.push(request);
                 }
             }
         }
+        let commands = self.accesses.iter().filter_map(|access| match access {
+            Access::Execute { command, .. } if self.outside => Some(command.trim().to_owned()),
+            _ => None,
+        });
+        requests.extend(commands.map(|command| Request {
+            permission: OUTSIDE_SANDBOX.to_owned(),
+            pattern: command.clone(),
+            always: command,
+            ..Request::default()
+        }));
         requests
     }
 
@@ -245,7 +265,9 @@ impl Access {
             }
             Self::Write { path, .. } => {
                 outside(path.parent().unwrap_or(path));
-                found.push(of_path("edit", path));
+                let contained =
+                    workspace.contains(path) && workspace.containment().holds_write(path);
+                found.push(Request { contained, ..of_path("edit", path) });
             }
             Self::Execute { command, directory } => {
                 outside(directory);

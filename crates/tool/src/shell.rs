@@ -13,16 +13,18 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
     let doubt = (!unknown.is_empty()).then(|| unknown.join("; "));
     let mut found: Vec<Request> = Vec::new();
     let mut floor = floor;
+    // In a sandbox the kernel keeps what is written where it belongs; what is read still counts.
+    let contained = workspace.containment().is_closed && workspace.contains(directory);
     for command in &commands {
         let tame = workspace.contains(directory) && workspace.is_tame(&command.text);
         let harmless = command.harmless && tame && !tainted && doubt.is_none();
         for touch in &command.touches {
             let path = place(touch, directory, workspace);
             floor = floor.or_else(|| refusal(touch, &path, workspace));
-            found.extend(of_touch(touch, path, harmless, workspace));
+            found.extend(of_touch(touch, path, harmless, contained, workspace));
         }
         if !command.only_moves {
-            found.push(of_command(command, harmless, &doubt));
+            found.push(Request { contained, ..of_command(command, harmless, &doubt) });
         }
     }
     if commands.iter().all(|command| command.only_moves) && doubt.is_some() {
@@ -32,6 +34,7 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
             pattern: line.trim().to_owned(),
             always: line.trim().to_owned(),
             doubt,
+            contained,
             ..Request::default()
         };
         found.push(whole);
@@ -72,7 +75,13 @@ fn place(touch: &Touch, directory: &Path, workspace: &Workspace) -> PathBuf {
 
 /// Outside the workspace a path always counts; inside it, what people wrote about it does, and for a
 /// command that nobody is asked about, everything.
-fn of_touch(touch: &Touch, path: PathBuf, harmless: bool, workspace: &Workspace) -> Vec<Request> {
+fn of_touch(
+    touch: &Touch,
+    path: PathBuf,
+    harmless: bool,
+    contained: bool,
+    workspace: &Workspace,
+) -> Vec<Request> {
     let reads = touch.kind == TouchKind::Read;
     if reads && !path.exists() {
         return Vec::new();
@@ -84,8 +93,9 @@ fn of_touch(touch: &Touch, path: PathBuf, harmless: bool, workspace: &Workspace)
     };
     let requests = Plan::new("", vec![access]).requests(workspace);
     let soften = |request: Request| {
-        let advisory = request.permission != "external_directory" && !(harmless && reads);
-        Request { advisory, ..request }
+        let unasked = (harmless || contained) && reads;
+        let advisory = request.permission != "external_directory" && !unasked;
+        Request { advisory, contained: contained && !reads, ..request }
     };
     requests.into_iter().map(soften).collect()
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use crate::access::{Access, Extent, Plan};
+use crate::containment::{Containment, Later};
 use crate::tool::ToolError;
 
 /// The folder that a session works in.
@@ -13,6 +14,7 @@ pub struct Workspace {
     directory: PathBuf,
     /// The repository around it, or the folder itself.
     worktree: PathBuf,
+    containment: Later,
 }
 
 impl Workspace {
@@ -24,7 +26,17 @@ impl Workspace {
             .find(|folder| folder.join(".git").exists())
             .unwrap_or(&directory)
             .to_owned();
-        Ok(Self { directory, worktree })
+        Ok(Self { directory, worktree, containment: Later::default() })
+    }
+
+    /// With a sandbox under the tools; what it holds is found out when it is first needed.
+    pub fn contained(mut self, find: impl FnOnce() -> Containment + Send + 'static) -> Self {
+        self.containment = Later::new(find);
+        self
+    }
+
+    pub fn containment(&self) -> &Containment {
+        self.containment.get()
     }
 
     pub fn directory(&self) -> &Path {

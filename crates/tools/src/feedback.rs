@@ -122,6 +122,10 @@ impl Feedback {
         occasion: Occasion,
         context: &RunContext,
     ) -> After {
+        // Commands that run meanwhile are not to blame, if these are files that they must not change.
+        for file in edited {
+            toolwright_proc::sandbox::changed_by_us(&file.path);
+        }
         let mut after = After::default();
         let Some(inner) = &self.inner else { return after };
         inner.format(edited, context, &mut after).await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolwright_lsp::Place;
+use toolwright_proc::sandbox::Find;
 use toolwright_proc::{Ended, Spec};
 use toolwright_tool::{Files, ToolError};
 
@@ -48,6 +49,8 @@ pub struct Formatters {
     place: Place,
     /// Variables that formatters must not see: our own keys.
     withheld: Vec<String>,
+    passed: Vec<String>,
+    sandbox: Option<Find>,
     limit: Duration,
 }
 
@@ -93,7 +96,14 @@ impl Formatters {
         withheld: Vec<String>,
     ) -> Result<Self, String> {
         let list = configured(setting)?;
-        Ok(Self { list, place, withheld, limit: TIME_LIMIT })
+        let (passed, sandbox, limit) = (Vec::new(), None, TIME_LIMIT);
+        Ok(Self { list, place, withheld, passed, sandbox, limit })
+    }
+
+    /// Each runs in the sandbox that is found; variables named in `passed` are not kept from them.
+    pub fn fenced(mut self, sandbox: Option<Find>, passed: Vec<String>) -> Self {
+        (self.sandbox, self.passed) = (sandbox, passed);
+        self
     }
 
     pub fn is_off(&self) -> bool {
@@ -149,6 +159,8 @@ impl Formatters {
         spec.arguments.extend(arguments.map(Into::into));
         spec.environment.extend(formatter.environment.clone());
         spec.withheld.clone_from(&self.withheld);
+        spec.passed.clone_from(&self.passed);
+        let spec = spec.fenced_by(self.sandbox.as_ref())?;
         let ran = run_to_end(&spec, self.limit, cancel).await;
         let after = tokio::fs::read(file).await.unwrap_or_default();
         let emptied = after.is_empty() && !before.is_empty();

@@ -51,7 +51,13 @@ impl Project {
             debounce: Duration::from_millis(10),
             ..Timing::default()
         };
-        let options = Options { place: place.clone(), servers, withheld: vec![] };
+        let options = Options {
+            place: place.clone(),
+            servers,
+            withheld: vec![],
+            passed: vec![],
+            sandbox: None,
+        };
         let formatters = Formatters::new(FormatterSetting::Off, place, vec![]).unwrap();
         let feedback = Feedback::new(Servers::new(options, timing), formatters);
         let registry = Registry::default();

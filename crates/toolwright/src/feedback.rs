@@ -7,6 +7,7 @@ use toolwright_lsp::{Entry, Options, Place, Servers, Setting, Timing, configured
 use toolwright_tool::Workspace;
 use toolwright_tools::{Feedback, FormatterEntry, FormatterSetting, Formatters};
 
+use crate::sandbox::Protection;
 use crate::secrets;
 
 /// Chooses `ty` for Python instead of pyright, as in OpenCode.
@@ -17,6 +18,7 @@ pub(crate) fn feedback(
     settings: &Settings,
     workspace: &Workspace,
     trusted: bool,
+    protection: &Protection,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Feedback, String> {
     let place = Place {
@@ -30,8 +32,12 @@ pub(crate) fn feedback(
     let set = |flag: &str| env(flag).is_some_and(|value| matches!(value.as_str(), "1" | "true"));
     let servers = configured(of_servers(settings.lsp.clone()), TY_FLAGS.into_iter().any(set))?;
     let formatter = of_formatters(settings.formatter.clone());
-    let formatters = Formatters::new(formatter, place.clone(), withheld.clone())?;
-    let servers = Servers::new(Options { place, servers, withheld }, Timing::default());
+    let passed = &settings.sandbox.environment;
+    let formatters = Formatters::new(formatter, place.clone(), withheld.clone())?
+        .fenced(protection.as_find(), passed.clone());
+    let (sandbox, passed) = (protection.for_servers(), passed.clone());
+    let options = Options { place, servers, withheld, passed, sandbox };
+    let servers = Servers::new(options, Timing::default());
     Ok(Feedback::new(servers, formatters))
 }
 

@@ -21,6 +21,7 @@ mod packages;
 mod planning;
 mod plugins;
 mod scripts;
+mod sandbox;
 mod secrets;
 mod station;
 mod workbench;
@@ -32,6 +33,7 @@ pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
+pub use sandbox::{Protection, prefer_sandbox};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;
@@ -44,7 +46,10 @@ pub use toolwright_engine::{
 };
 pub use toolwright_llm as llm;
 pub use toolwright_permission as permission;
-pub use toolwright_proc::end_everything;
+pub use toolwright_proc::sandbox::{
+    BRIDGE_COMMAND, available as sandbox_layers, run_bridge, set_helper,
+};
+pub use toolwright_proc::{end_everything, harden};
 pub use toolwright_session as session;
 pub use toolwright_tool as tool;
 pub use toolwright_tool::{Registry, Tool, ToolError, ToolOutput, tool_fn};

@@ -28,6 +28,7 @@ use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
 use crate::planning::{Handover, agent_for, kept_mode};
+use crate::sandbox::Protection;
 use crate::scripts::Scripts;
 use crate::secrets;
 use crate::station::Station;
@@ -41,6 +42,9 @@ pub enum SetupError {
     /// The settings `lsp` and `formatter` name something that cannot work.
     #[error("{0}")]
     Feedback(String),
+    /// One is required and none works.
+    #[error("{0}")]
+    Sandbox(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -68,6 +72,8 @@ pub struct Workbench {
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
+    /// What holds its commands.
+    pub protection: Protection,
 }
 
 /// Which session a turn belongs to.
@@ -139,6 +145,8 @@ pub struct Desk {
     pub notices: Vec<String>,
     /// For when the person agrees to another agent.
     pub handover: Handover,
+    /// What holds its commands.
+    pub protection: Protection,
 }
 
 impl Workbench {
@@ -170,9 +178,12 @@ impl Workbench {
         let skills = find_skills(&paths, directory, worktree, &config.settings.skills.paths);
         config.warnings.extend(skills.warnings);
         let skills = skills.found.into();
-        let workspace = Arc::new(workspace);
-        let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
-            .map_err(SetupError::Feedback)?;
+        let protection = Protection::new(&config.settings, &paths, &workspace, &env);
+        let held = protection.clone();
+        let workspace = Arc::new(workspace.contained(move || held.containment()));
+        let feedback =
+            crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
+                .map_err(SetupError::Feedback)?;
         let is_trusted = trusted;
         Ok(Self {
             skills,
@@ -185,6 +196,7 @@ impl Workbench {
             secrets,
             unlocked,
             feedback,
+            protection,
         })
     }
 
@@ -263,6 +275,8 @@ impl Workbench {
             withheld: withheld.collect(),
             login_environment: login && self.config.settings.shell_login.unwrap_or(true),
             jobs: jobs.clone(),
+            passed: self.config.settings.sandbox.environment.clone(),
+            sandbox: self.protection.as_find(),
         };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
@@ -394,12 +408,14 @@ impl Workbench {
             workspace: Arc::clone(&self.workspace),
             worker: worker.map(str::to_owned),
             servers: servers.map(|s| s.keys().cloned().collect()).unwrap_or_default(),
+            passed: self.config.settings.sandbox.environment.clone(),
         };
         command_hooks(&self.config.hooks, place)
     }
 
     /// Opens or makes a session and puts everything on the desk.
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
+        self.protection.begin(&self.paths.data);
         let before = match options.session {
             SessionChoice::New => None,
             SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
@@ -483,7 +499,19 @@ impl Workbench {
             stance,
         };
         let engine = station.engine(self).await?;
-        Ok(Desk { engine, questions, gate, jobs, agent, chosen: why, notices, handover })
+        self.protection.sandbox().map_err(SetupError::Sandbox)?;
+        let protection = self.protection.clone();
+        Ok(Desk {
+            engine,
+            questions,
+            gate,
+            jobs,
+            agent,
+            chosen: why,
+            notices,
+            handover,
+            protection,
+        })
     }
 
     /// A session goes on in the mode that it had, unless another is named.

@@ -67,6 +67,7 @@ impl Face for JsonFace {
                 "model": desk.engine.model().to_string(), "agent": desk.agent.name,
                 "directory": session.header.directory, "forkedFrom": session.header.forked_from,
                 "mode": desk.gate.mode(), "everythingAllowed": desk.gate.allows_everything(),
+                "sandbox": desk.protection.describe(),
             }),
         )
     }

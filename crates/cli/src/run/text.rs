@@ -185,10 +185,11 @@ impl Face for TextFace {
             mode => format!(" · {mode}"),
         };
         let text = format!(
-            "tw · {} · {} · {}{mode}",
+            "tw · {} · {} · {}{mode} · sandbox: {}",
             desk.engine.model(),
             desk.agent.name,
-            session.header.session
+            session.header.session,
+            desk.protection.describe()
         );
         let text = self.style.dim(&text);
         self.line(&text)

@@ -29,6 +29,7 @@ mod queues;
 mod retention;
 mod room;
 mod scripts;
+mod sandbox;
 mod search;
 mod sessions;
 mod stats;

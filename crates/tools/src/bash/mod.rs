@@ -6,22 +6,26 @@ mod keys;
 mod login;
 mod plain;
 mod running;
+mod sandboxed;
 mod shell;
 
 pub use job_tools::{BashInput, BashKill, BashOutput};
 pub use jobs::{JOBS_CAP, JobInfo, Jobs};
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use toolwright_proc::sandbox::{Find, Sandbox};
 use toolwright_proc::{Spec, TerminalSize};
 use toolwright_tool::{
     Access, Capture, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
 
+use crate::question::PATIENCE;
 use jobs::{Job, Place, details, how_it_ended, with_line};
 use plain::Manner;
 use running::{Finish, Running};
@@ -55,6 +59,10 @@ pub struct BashOptions {
     pub shell: Option<String>,
     /// Variables that commands must not see: our own keys.
     pub withheld: Vec<String>,
+    /// Variables that commands see although their names say that they are secret.
+    pub passed: Vec<String>,
+    /// What commands run in.
+    pub sandbox: Option<Find>,
     /// Commands also see what a login shell of the user's sets.
     pub login_environment: bool,
     /// Where commands go on that are not waited for.
@@ -87,6 +95,9 @@ pub struct Arguments {
     /// Leave its input open for bash_input.
     #[serde(default)]
     stdin: Option<bool>,
+    /// Run it without the sandbox; a person is asked.
+    #[serde(default)]
+    outside: Option<bool>,
 }
 
 pub struct Prepared {
@@ -96,6 +107,8 @@ pub struct Prepared {
     directory: PathBuf,
     patience: Patience,
     input: Input,
+    /// What it runs in, unless it is to run outside.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 /// How long a command is waited for, and what happens then.
@@ -133,11 +146,28 @@ impl Tool for Bash {
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {
         let patience = arguments.patience(context.deadline);
         let input = arguments.input();
-        let Arguments { command, workdir, description, .. } = arguments;
+        let sandbox = self.options.sandbox.as_ref().map_or(Ok(None), Find::find);
+        let Arguments { command, workdir, description, outside, .. } = arguments;
         let directory = context.workspace.resolve(workdir.as_deref().unwrap_or("."));
         let access = Access::Execute { command: command.clone(), directory: directory.clone() };
         let (Patience::End(limit) | Patience::Job(limit)) = patience;
-        let plan = Plan::new(command.clone(), vec![access]).within(limit + END_GRACE);
+        let mut plan = Plan::new(command.clone(), vec![access]).within(limit + END_GRACE);
+        let (sandbox, refused) = match sandbox {
+            Ok(sandbox) => (sandbox, None),
+            Err(problem) => (None, Some(format!("Commands cannot run: {problem}."))),
+        };
+        // Where there is no sandbox, every command runs outside, and is asked about as such.
+        let sandbox = match sandbox {
+            Some(_) if outside == Some(true) => {
+                plan = plan.outside_sandbox();
+                None
+            }
+            sandbox => sandbox,
+        };
+        if sandbox.is_some() {
+            // It may run twice, with a person who thinks about it in between.
+            plan = plan.within((limit + END_GRACE) * 2 + PATIENCE);
+        }
         let problem = if command.trim().is_empty() {
             Some("The command is empty.".to_owned())
         } else if command.contains('\0') {
@@ -145,12 +175,13 @@ impl Tool for Bash {
         } else if !directory.is_dir() {
             Some(format!("There is no folder {} to run the command in.", directory.display()))
         } else {
-            None
+            refused
         };
         if let Some(text) = problem {
             return Planned::failed(plan, ToolError::for_model(text));
         }
-        Planned::ready(plan, Prepared { command, description, directory, patience, input })
+        let prepared = Prepared { command, description, directory, patience, input, sandbox };
+        Planned::ready(plan, prepared)
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
@@ -158,15 +189,30 @@ impl Tool for Bash {
             Patience::End(_) => None,
             Patience::Job(_) => Some(self.options.jobs.reserve()?),
         };
-        let (spec, problem) = self.spec(&call).await;
+        let (mut spec, problem) = self.spec(&call).await;
+        if let Some(sandbox) = &call.sandbox {
+            spec = spec.fenced(Arc::clone(sandbox));
+        }
         let started = Instant::now();
-        let child = spec.spawn().map_err(|e| ToolError::for_model(e.to_string()))?;
-        let capture = Capture::new(context.outputs.clone());
-        let running = Running::new(child, capture, call.input.manner());
-        let end = watch(&running, call.patience, &context).await;
+        let (mut running, mut end) = attempt(&spec, &call, &context).await?;
+        let mut left_sandbox = false;
+        if let Some(stopped) = sandboxed::stopped(&call, &end, &running) {
+            sandboxed::ask(&call, &stopped, &running, &end, &context).await?;
+            left_sandbox = true;
+            (running, end) = attempt(&spec.unfenced(), &call, &context).await?;
+        }
+        let put_back = running.put_back();
         let mut output = match (end, place) {
             (End::StillRunning, Some(place)) => begin_job(place, call.command, running, started),
             (end, _) => told(&end, &running, call.patience).titled(call.command),
+        };
+        if left_sandbox {
+            output.output.push_str(sandboxed::LEFT);
+        }
+        output.output.push_str(&sandboxed::told_of(&put_back));
+        output.details["sandbox"] = match &call.sandbox {
+            Some(sandbox) if !left_sandbox => json!(sandbox.layer.name()),
+            _ => json!(null),
         };
         if let Some(description) = call.description {
             output.details["description"] = json!(description);
@@ -191,8 +237,9 @@ impl Bash {
             None => (None, None),
         };
         let mut spec = Spec::new(&self.shell, &call.directory).arg("-c").arg(&call.command);
-        spec.environment = shell::environment(found.as_deref());
+        spec.environment = shell::environment(found.as_deref(), &self.options.passed);
         spec.withheld.clone_from(&self.options.withheld);
+        spec.passed.clone_from(&self.options.passed);
         let spec = match call.input {
             Input::Empty => spec,
             Input::Open => spec.open_input(),
@@ -242,6 +289,19 @@ enum End {
     TimedOut,
     Aborted,
     StillRunning,
+}
+
+/// Starts it and waits for as long as it should.
+async fn attempt(
+    spec: &Spec,
+    call: &Prepared,
+    context: &RunContext,
+) -> Result<(Running, End), ToolError> {
+    let child = spec.spawn().map_err(|e| ToolError::for_model(e.to_string()))?;
+    let capture = Capture::new(context.outputs.clone());
+    let running = Running::new(child, capture, call.input.manner());
+    let end = watch(&running, call.patience, context).await;
+    Ok((running, end))
 }
 
 /// Waits for as long as it should, and tells how things stand meanwhile.

@@ -1,5 +1,6 @@
 //! A command that runs: its output is taken in as it comes, whoever is or is not waiting for it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(crate) struct Running {
     manner: Manner,
     term: CancellationToken,
     kill: CancellationToken,
+    /// Protected files that it changed and that are as they were again.
+    put_back: Arc<Mutex<Vec<PathBuf>>>,
     _supervisor: AbortOnDropHandle<()>,
 }
 
@@ -76,12 +79,14 @@ impl Running {
         let (tell, news) = watch::channel(News::default());
         let (term, kill) = (CancellationToken::new(), CancellationToken::new());
         let input = child.input();
+        let put_back: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
         let intake = Intake {
             output: child.output(),
             plain: Plain::new(manner),
             buffer: vec![0; READ_BYTES],
             capture: Arc::clone(&capture),
             tell,
+            put_back: Arc::clone(&put_back),
         };
         let supervisor = tokio::spawn(supervise(child, intake, term.clone(), kill.clone()));
         Self {
@@ -91,12 +96,17 @@ impl Running {
             manner,
             term,
             kill,
+            put_back,
             _supervisor: AbortOnDropHandle::new(supervisor),
         }
     }
 
     pub(crate) fn news(&self) -> News {
         *self.news.borrow()
+    }
+
+    pub(crate) fn put_back(&self) -> Vec<PathBuf> {
+        self.put_back.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn manner(&self) -> Manner {
@@ -188,6 +198,7 @@ async fn supervise(
         child.keep_reading(output);
     }
     lock(&intake.capture).close();
+    *intake.put_back.lock().unwrap_or_else(PoisonError::into_inner) = child.put_back().to_vec();
     let left_running = child.left_something();
     intake.tell.send_modify(|news| news.finish = Some(Finish { how, left_running }));
 }
@@ -214,6 +225,7 @@ struct Intake {
     buffer: Vec<u8>,
     capture: Arc<Mutex<Capture>>,
     tell: watch::Sender<News>,
+    put_back: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl Intake {

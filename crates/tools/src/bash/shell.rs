@@ -21,9 +21,14 @@ const UTF8: &str = "C.UTF-8";
 
 /// What is set for every command, on top of our own environment: first what only a login shell
 /// knows, then what is always so.
-pub(super) fn environment(login: Option<&login::Found>) -> BTreeMap<String, String> {
+pub(super) fn environment(
+    login: Option<&login::Found>,
+    passed: &[String],
+) -> BTreeMap<String, String> {
     let own = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut all = login.map(|found| found.beside(&own)).unwrap_or_default();
+    // A profile may export what we keep to ourselves.
+    all.retain(|name, _| !toolwright_proc::is_withheld(name, passed));
     all.extend(locale(&own));
     all.extend(ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     all

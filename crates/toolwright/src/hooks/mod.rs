@@ -36,6 +36,8 @@ pub(crate) struct Place {
     pub(crate) worker: Option<String>,
     /// Configured MCP servers, by which their tools can be told.
     pub(crate) servers: Vec<String>,
+    /// Variables that hooks see although their names say that they are secret.
+    pub(crate) passed: Vec<String>,
 }
 
 struct CommandHook {
@@ -152,6 +154,7 @@ impl Hook for CommandHook {
                 self.place.workspace.directory(),
                 &self.project,
                 told.text.to_string(),
+                &self.place.passed,
             )
             .await?;
             answer::verdict(self.event, &ended, &told)

@@ -24,15 +24,17 @@ pub(super) async fn run(
     directory: &Path,
     project: &Path,
     input: String,
+    passed: &[String],
 ) -> Result<Finished, String> {
     let project = project.display().to_string();
-    let spec = Spec::new("/bin/sh", directory)
+    let mut spec = Spec::new("/bin/sh", directory)
         .arg("-c")
         .arg(command)
         .env("CLAUDE_PROJECT_DIR", &project)
         .env("TOOLWRIGHT_PROJECT_DIR", &project)
         .stdin(input)
         .separate_errors();
+    spec.passed = passed.to_vec();
     let mut child = spec.spawn().map_err(|e| e.to_string())?;
     let mut output = Channel::new(child.output());
     let mut errors = Channel::new(child.errors());
