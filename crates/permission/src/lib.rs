@@ -14,5 +14,8 @@ mod wildcard;
 pub use defaults::shipped_defaults;
 pub use policy::{Approval, Judgement, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
-pub use shell::{Analysis, ShellCommand, Touch, TouchKind, Word, analyse};
+pub use shell::{
+    Analysis, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse, is_raw_device,
+    reprint,
+};
 pub use wildcard::matches;

@@ -7,6 +7,7 @@ use toolwright_permission::Request;
 use toolwright_session::Touched;
 
 use crate::Workspace;
+use crate::floor::{Harm, refusal};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
@@ -229,8 +230,11 @@ impl Access {
                 found.push(request(permission, pattern.clone(), "*"));
             }
             Self::Write { path, .. } => {
-                outside(path.parent().unwrap_or(path));
-                found.push(of_path("edit", path));
+                // The workspace's own folder is inside it, the folder around that is not.
+                let own = workspace.contains(path);
+                outside(path.parent().filter(|_| !own).unwrap_or(path));
+                let floor = refusal(Harm::Writes, path, path, None, workspace);
+                found.push(Request { floor, ..of_path("edit", path) });
             }
             Self::Execute { command, directory } => {
                 outside(directory);
@@ -243,10 +247,11 @@ impl Access {
                 if lines.is_empty() {
                     lines.push(text.clone());
                 }
+                let floor = crate::shell::floor(text, workspace.directory(), workspace);
                 for line in lines {
                     let pattern = format!("job {job}: {line}");
                     let request = request("bash", pattern.clone(), &pattern);
-                    found.push(Request { also: Some(line), ..request });
+                    found.push(Request { also: Some(line), floor: floor.clone(), ..request });
                 }
             }
             Self::Fetch { permission, url } => {

@@ -134,6 +134,7 @@ impl Workbench {
         let workspace = Workspace::new(directory)
             .map_err(|source| SetupError::Directory { directory: directory.to_owned(), source })?;
         let paths = Paths::from_env(&env);
+        let workspace = workspace.guarding(paths.own());
         let config =
             Config::load(&paths, workspace.directory(), workspace.worktree(), trusted, &env)?;
         let (secrets, unlocked) = (Arc::default(), Arc::default());
