@@ -1,8 +1,6 @@
 //! What is refused whatever the rules say and whoever agrees, as far as the text alone tells. Deleting
 //! whole trees is judged where the workspace is known.
 
-use tree_sitter::Node;
-
 use super::parse::Raw;
 use super::word::Word;
 use super::{Touch, TouchKind};
@@ -101,7 +99,7 @@ const CALLS_CAP: usize = 64;
 
 impl Calls {
     /// Notes a call from inside a function. A script that starts itself twice needs none.
-    pub(super) fn note(&mut self, raw: &Raw, node: Node<'_>, inside: &[String]) {
+    pub(super) fn note(&mut self, raw: &Raw, beside: bool, inside: &[String]) {
         let Some(first) = raw.words.first() else { return };
         let script =
             matches!(first.source.trim_matches('"'), "$0" | "./$0" | "${0}" | "$BASH_SOURCE");
@@ -110,7 +108,7 @@ impl Calls {
         if let (Some(caller), Some(callee)) = (caller, callee)
             && self.edges.len() < CALLS_CAP
         {
-            self.edges.push((caller.to_owned(), callee.to_owned(), multiplies(node)));
+            self.edges.push((caller.to_owned(), callee.to_owned(), beside));
         }
     }
 
@@ -134,21 +132,4 @@ impl Calls {
             });
         bomb.map(|(caller, ..)| format!("it starts itself again without end: {caller}"))
     }
-}
-
-/// Whether a command runs beside another one, or again and again.
-fn multiplies(node: Node<'_>) -> bool {
-    let mut at = Some(node);
-    while let Some(node) = at {
-        let beside = node.next_sibling().is_some_and(|next| next.kind() == "&")
-            || node.prev_sibling().is_some_and(|next| next.kind() == "&");
-        if beside || matches!(node.kind(), "pipeline" | "while_statement" | "for_statement") {
-            return true;
-        }
-        if node.kind() == "function_definition" {
-            return false;
-        }
-        at = node.parent();
-    }
-    false
 }

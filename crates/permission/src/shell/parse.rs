@@ -158,7 +158,9 @@ pub(crate) fn parse(line: &str, folders: &[Folder]) -> Parsed {
     let variables = Variables::new();
     let folders = folders.to_vec();
     let (functions, calls) = (Vec::new(), super::floor::Calls::default());
-    let mut walk = Walk { line, parsed, variables, folders, functions, calls, depth: 0 };
+    let (depth, beside, around) = (0, 0, None);
+    let mut walk =
+        Walk { line, parsed, variables, folders, functions, calls, depth, beside, around };
     walk.visit(tree.root_node());
     let floor = walk.calls.bomb();
     let mut parsed = walk.parsed;
@@ -198,7 +200,7 @@ pub(crate) fn is_unseen(c: char) -> bool {
     ) || !c.is_ascii() && c.is_whitespace()
 }
 
-struct Walk<'a> {
+struct Walk<'a, 't> {
     line: &'a str,
     parsed: Parsed,
     variables: Variables,
@@ -206,18 +208,27 @@ struct Walk<'a> {
     functions: Vec<String>,
     calls: super::floor::Calls,
     depth: usize,
+    /// Statements around it that run beside others, or again and again.
+    beside: usize,
+    /// The redirected statement whose command is looked at next. Asking a node for what stands around it
+    /// would search the whole tree.
+    around: Option<Node<'t>>,
 }
 
-impl Walk<'_> {
+impl<'t> Walk<'_, 't> {
     fn words(&self) -> Words<'_> {
         Words { line: self.line, variables: &self.variables }
     }
 
-    fn text(&self, node: Node<'_>) -> &str {
+    fn text(&self, node: Node<'t>) -> &str {
         self.line.get(node.byte_range()).unwrap_or_default()
     }
 
-    fn visit(&mut self, node: Node<'_>) {
+    fn visit(&mut self, node: Node<'t>) {
+        // A leaf holds no commands.
+        if node.child_count() == 0 {
+            return;
+        }
         if self.depth >= DEPTH_CAP {
             self.parsed.problem("it is nested too deeply");
             return;
@@ -227,7 +238,7 @@ impl Walk<'_> {
         self.depth -= 1;
     }
 
-    fn visit_one(&mut self, node: Node<'_>) {
+    fn visit_one(&mut self, node: Node<'t>) {
         let known = self.folders.len();
         match node.kind() {
             "command" => self.command(node),
@@ -240,13 +251,27 @@ impl Walk<'_> {
                 let name = node.child_by_field_name("name").map(|n| self.text(n).to_owned());
                 self.functions.extend(name);
                 self.parsed.tainted = true;
+                let beside = std::mem::take(&mut self.beside);
                 self.children(node);
+                self.beside = beside;
                 self.functions.pop();
                 self.perhaps(known);
             }
             "redirected_statement" if redirects_nothing_known(node) => {
                 self.redirect_of_group(node);
                 self.children(node);
+            }
+            "redirected_statement" => {
+                let body = node.child_by_field_name("body");
+                if let Some(body) = body {
+                    self.around = Some(node);
+                    self.visit(body);
+                    self.around = None;
+                }
+                let mut cursor = node.walk();
+                for child in node.named_children(&mut cursor).filter(|c| Some(*c) != body) {
+                    self.visit(child);
+                }
             }
             "list" => self.list(node),
             // Where these go, the rest of the line does not follow.
@@ -256,11 +281,13 @@ impl Walk<'_> {
             }
             // In most shells the same; in some the last of a pipe is the shell itself.
             "pipeline" => {
+                self.beside += 1;
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor) {
                     self.visit(child);
                     self.perhaps(known);
                 }
+                self.beside -= 1;
             }
             "if_statement" | "case_statement" | "elif_clause" | "else_clause" | "case_item" => {
                 self.children(node);
@@ -271,7 +298,9 @@ impl Walk<'_> {
                     let name = self.text(variable).to_owned();
                     self.variables.insert(name, None);
                 }
+                self.beside += 1;
                 self.children(node);
+                self.beside -= 1;
                 if self.folders.len() > known {
                     self.parsed.problem("it changes its folder over and over");
                     self.perhaps(known);
@@ -289,15 +318,20 @@ impl Walk<'_> {
     }
 
     /// Statements one after the other: none of them knows how the one before ended.
-    fn children(&mut self, node: Node<'_>) {
+    fn children(&mut self, node: Node<'t>) {
         let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
+        let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
+        let is_and = |at: usize| children.get(at).is_some_and(|n| n.kind() == "&");
+        for (at, child) in children.iter().enumerate().filter(|(_, child)| child.is_named()) {
             let known = self.folders.len();
-            self.visit(child);
-            let behind = child.next_sibling().map(|next| next.kind());
+            let background = is_and(at + 1);
+            let beside = background || at > 0 && is_and(at - 1);
+            self.beside += usize::from(beside);
+            self.visit(*child);
+            self.beside -= usize::from(beside);
             for folder in self.folders.get_mut(known..).unwrap_or_default() {
                 folder.when = match folder.when {
-                    _ if folder.conditional || behind == Some("&") => When::Perhaps,
+                    _ if folder.conditional || background => When::Perhaps,
                     When::Surely => When::IfThere,
                     when => when,
                 };
@@ -306,7 +340,7 @@ impl Walk<'_> {
     }
 
     /// `a && b`, `a || b`: what stands on the right runs only if the left ended as it should.
-    fn list(&mut self, node: Node<'_>) {
+    fn list(&mut self, node: Node<'t>) {
         let known = self.folders.len();
         let mut cursor = node.walk();
         let mut operator = "";
@@ -330,7 +364,7 @@ impl Walk<'_> {
         }
     }
 
-    fn assignment(&mut self, node: Node<'_>) -> Option<String> {
+    fn assignment(&mut self, node: Node<'t>) -> Option<String> {
         let name = self.text(node.child_by_field_name("name")?).to_owned();
         if is_powerful(&name) {
             self.parsed.tainted = true;
@@ -349,7 +383,7 @@ impl Walk<'_> {
     }
 
     /// `export`, `declare`, `local`: they set what later commands see.
-    fn declaration(&mut self, node: Node<'_>) {
+    fn declaration(&mut self, node: Node<'t>) {
         let text = self.text(node).to_owned();
         let first = text.split_whitespace().next().unwrap_or_default().to_owned();
         let word =
@@ -360,16 +394,16 @@ impl Walk<'_> {
     }
 
     /// `{ …; } > file` and the like: the redirection belongs to no single command.
-    fn redirect_of_group(&mut self, node: Node<'_>) {
+    fn redirect_of_group(&mut self, node: Node<'t>) {
         let redirects = self.redirects(node);
         let text = self.text(node).trim().to_owned();
         let folders = self.folders.clone();
         self.parsed.commands.push(Raw { text, redirects, folders, ..Raw::default() });
     }
 
-    fn command(&mut self, node: Node<'_>) {
+    fn command(&mut self, node: Node<'t>) {
         let mut raw = Raw { folders: self.folders.clone(), ..Raw::default() };
-        let around = node.parent().filter(|parent| parent.kind() == "redirected_statement");
+        let around = self.around.take();
         raw.text = self.text(around.unwrap_or(node)).trim().to_owned();
         if let Some(around) = around {
             raw.redirects = self.redirects(around);
@@ -399,7 +433,7 @@ impl Walk<'_> {
                 _ => raw.words.push(self.words().word(child)),
             }
         }
-        self.calls.note(&raw, node, &self.functions);
+        self.calls.note(&raw, self.beside > 0, &self.functions);
         let moved = super::moves(&raw);
         self.parsed.commands.push(raw);
         self.children(node);
@@ -417,7 +451,7 @@ impl Walk<'_> {
     }
 
     /// The text of `<<END` and `<<<`.
-    fn input(&self, node: Node<'_>) -> Input {
+    fn input(&self, node: Node<'t>) -> Input {
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
@@ -438,7 +472,7 @@ impl Walk<'_> {
         Input::Computed
     }
 
-    fn redirects(&mut self, node: Node<'_>) -> Vec<Redirect> {
+    fn redirects(&mut self, node: Node<'t>) -> Vec<Redirect> {
         let mut cursor = node.walk();
         let redirects: Vec<Node<'_>> =
             node.named_children(&mut cursor).filter(|n| n.kind() == "file_redirect").collect();

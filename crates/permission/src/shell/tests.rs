@@ -308,11 +308,111 @@ mod properties {
     use super::*;
     use proptest::prelude::*;
 
+    /// What lines are made of, and what they are broken with.
+    const PIECES: &[&str] = &[
+        "ls",
+        "cat",
+        "git",
+        "status",
+        "log",
+        "echo",
+        "cd",
+        "sort",
+        "grep",
+        "find",
+        "sed",
+        "awk",
+        "rm",
+        "x",
+        "a.txt",
+        "src",
+        ".",
+        "..",
+        "/",
+        "~",
+        "-n",
+        "-la",
+        "--",
+        "-o",
+        "-exec",
+        " ",
+        " ",
+        " ",
+        " ",
+        "\t",
+        "\n",
+        ";",
+        "&",
+        "&&",
+        "|",
+        "||",
+        ">",
+        ">>",
+        "<",
+        "<<",
+        "<<<",
+        "2>&1",
+        "2>/dev/null",
+        "> /dev/null",
+        "'",
+        "\"",
+        "\\",
+        "\\\n",
+        "`",
+        "$",
+        "$(",
+        ")",
+        "(",
+        "{",
+        "}",
+        "[",
+        "]",
+        "[ -f x ]",
+        "*",
+        "?",
+        "#",
+        "!",
+        "=",
+        "A=1 ",
+        ",",
+        "%",
+        "@",
+        "^",
+        "\r",
+        "é",
+        "\u{200b}",
+        "'1,5p'",
+        "'s/a/b/'",
+        "'{print $1}'",
+        "'a b'",
+        "\"a$\"",
+        "EOF",
+        "$'x'",
+        "${x}",
+        "~root",
+    ];
+
     proptest! {
         /// Whatever it is, it is taken apart or said to be unknown, and never a panic.
         #[test]
         fn any_text_gives_an_analysis(line in "\\PC{0,80}") {
             analyse(&line);
+        }
+
+        /// The same as `fuzz/fuzz_targets/shell.rs`, for lines made of what shells care about: what passes
+        /// without a question passes for what it says.
+        #[test]
+        fn what_is_harmless_is_read_in_one_way(
+            pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 1..12)
+        ) {
+            let line: String = pieces.concat();
+            if is_harmless(&line) {
+                let printed = reprint(&line).expect("read as a whole");
+                prop_assert!(is_harmless(&printed), "{:?} is harmless, {:?} is not", line, printed);
+                prop_assert_eq!(reprint(&printed), Some(printed));
+                let longer = format!("{line}\nrm x");
+                prop_assert!(!is_harmless(&longer), "{:?}", longer);
+            }
         }
 
         /// A writing command stays one, whatever harmless things stand around it.
