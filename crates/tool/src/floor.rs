@@ -37,16 +37,16 @@ pub(crate) fn refusal(
         Some(pattern) => format!("{pattern} in {}", from.display()),
         None => path.display().to_string(),
     };
-    if let Some(own) = workspace.guarded().iter().find(|own| covers(own)) {
-        return Some(format!("{} holds Toolwright's own state or settings", own.display()));
-    }
     let (root, home) = (Path::new("/"), workspace.home());
-    let workspace = [workspace.worktree(), workspace.directory()];
-    let of_workspace = harm == Harm::DeletesTree && workspace.iter().any(|folder| covers(folder));
+    let folders = [workspace.worktree(), workspace.directory()];
+    let of_workspace = harm == Harm::DeletesTree && folders.iter().any(|folder| covers(folder));
     let verb = if harm == Harm::DeletesTree { "deletes" } else { "moves or changes" };
     let is_root = path == root && (pattern.is_some() || covers(root));
-    (is_root || covers(home) || of_workspace)
-        .then(|| format!("it {verb} {} with everything in it", shown()))
+    if is_root || covers(home) || of_workspace {
+        return Some(format!("it {verb} {} with everything in it", shown()));
+    }
+    let own = workspace.guarded().iter().find(|own| covers(own))?;
+    Some(format!("{} holds Toolwright's own state or settings", own.display()))
 }
 
 /// Whether a path, or what a pattern stands for, is a folder, one around it, or all that is in it.

@@ -3,7 +3,7 @@ use image::{Rgba, RgbaImage};
 use super::*;
 
 /// Small numbers, so that the guards fire on small images.
-const LIMITS: ImageLimits = ImageLimits { edge_px: 100, base64_bytes: 20_000 };
+const LIMITS: ImageLimits = ImageLimits { edge_px: 100, base64_bytes: 20_000, scales: true };
 
 fn picture(width: u32, height: u32, alpha: u8) -> DynamicImage {
     let pixel = |x: u32, y: u32| Rgba([(x % 256) as u8, (y % 256) as u8, 128, alpha]);
@@ -84,11 +84,11 @@ fn too_many_bytes_are_encoded_again_and_then_scaled_until_they_fit() {
     let (media, note, _) = fitted(&noisy);
     assert_eq!(media.mime, "image/jpeg");
     assert_eq!(note, "(image of 90x90 encoded again as image/jpeg)");
-    let tight = ImageLimits { edge_px: 100, base64_bytes: 2_000 };
+    let tight = ImageLimits { base64_bytes: 2_000, ..LIMITS };
     let smaller = fit(Source::File { bytes: noisy.clone(), name: None }, tight).unwrap();
     assert!(smaller.media.base64.len() <= 2_000);
     assert!(smaller.note.unwrap().starts_with("(image scaled from 90x90 to "));
-    let hopeless = ImageLimits { edge_px: 100, base64_bytes: 100 };
+    let hopeless = ImageLimits { base64_bytes: 100, ..LIMITS };
     let why = fit(Source::File { bytes: noisy, name: None }, hopeless).unwrap_err();
     assert_eq!(why, "it does not fit into 100 bytes");
 }

@@ -40,7 +40,7 @@ pub use capture::{Capture, Captured};
 pub use door::{Choice, Door, Inquiry, InquiryItem, Replies, Unanswered};
 pub use early::EarlyCalls;
 pub use final_answer::FinalAnswer;
-pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs};
+pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, OutputCaps, Outputs};
 pub use function::tool_fn;
 pub use hooks::{Before, CallHooks, Hint, HookedCall};
 pub use image::{FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image};

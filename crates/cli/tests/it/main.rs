@@ -26,6 +26,7 @@ mod retention;
 mod room;
 mod search;
 mod sessions;
+mod shell_floor;
 mod stats;
 mod subagents;
 mod tools_command;
