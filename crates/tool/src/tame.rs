@@ -105,7 +105,10 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("init", &["*"]),
     ("rebase", &["*"]),
     ("rerere", &["*"]),
-    ("status", &["*"]),
+    (
+        "status",
+        &["short", "branch", "showuntrackedfiles", "relativepaths", "aheadbehind", "renames"],
+    ),
     ("commit", &["*"]),
     ("gc", &["*"]),
     ("gui", &["*"]),

@@ -16,6 +16,7 @@ mod loop_basics;
 mod masking;
 mod models;
 mod network;
+mod output_budget;
 mod outside;
 mod permission;
 mod person;
