@@ -203,7 +203,7 @@ fn refusal(touch: &Touch, from: &Path, path: &Path, workspace: &Workspace) -> Op
         TouchKind::DeleteTree => Harm::DeletesTree,
         TouchKind::ChangeTree => Harm::ChangesTree,
     };
-    let pattern = touch.pattern.then(|| touch.path.as_str());
+    let pattern = touch.pattern.then_some(touch.path.as_str());
     floor::refusal(harm, from, path, pattern, workspace)
 }
 

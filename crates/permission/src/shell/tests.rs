@@ -193,7 +193,8 @@ fn nothing_that_writes_or_runs_is_harmless() {
 
 #[test]
 fn paths_are_found_with_the_folders_they_are_seen_from() {
-    let touches = |line: &str| -> Vec<(String, TouchKind, Vec<(String, When)>)> {
+    type Seen = (String, TouchKind, Vec<(String, When)>);
+    let touches = |line: &str| -> Vec<Seen> {
         let commands = analyse(line).commands.into_iter();
         let folders = |t: &Touch| t.folders.iter().map(|f| (f.path.clone(), f.when)).collect();
         commands.flat_map(|c| c.touches).map(|t| (t.path.clone(), t.kind, folders(&t))).collect()
