@@ -30,6 +30,11 @@ impl Paths {
         }
     }
 
+    /// What says what may be done, and what was: not to be changed by what it is about.
+    pub fn own(&self) -> [PathBuf; 3] {
+        [self.data.clone(), self.config.join("toolwright"), self.config.join("opencode")]
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.data.join("sessions")
     }

@@ -97,6 +97,7 @@ pub struct Settings {
     /// How deep agents may give work to other agents.
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
+    pub attachment: AttachmentSettings,
     pub tools: BTreeMap<String, bool>,
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
@@ -164,8 +165,27 @@ pub struct CompactionSettings {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolOutputSettings {
+    /// Of one output, what reaches the model.
+    pub max_lines: Option<u64>,
+    pub max_bytes: Option<u64>,
     pub retention_days: Option<u64>,
     pub retention_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct AttachmentSettings {
+    pub image: ImageSettings,
+}
+
+/// What is sent of an image.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct ImageSettings {
+    pub auto_resize: Option<bool>,
+    pub max_width: Option<u32>,
+    pub max_height: Option<u32>,
+    pub max_base64_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -18,5 +18,8 @@ pub use defaults::shipped_defaults;
 pub use mode::{Mode, ModeCell, Stance};
 pub use policy::{Judgement, PLAN_FILES, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
-pub use shell::{Analysis, ShellCommand, Touch, TouchKind, Word, analyse};
+pub use shell::{
+    Analysis, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse, is_raw_device,
+    reprint,
+};
 pub use wildcard::matches;

@@ -42,7 +42,7 @@ fn request() -> impl Strategy<Value = Request> {
             harmless,
             read_only,
             advisory,
-            contained: harmless && read_only,
+            contained: !advisory,
         },
     )
 }

@@ -4,8 +4,6 @@
 /// too), `?` exactly one; a pattern that ends in a space and a star also matches without them, so
 /// `ls *` covers `ls` and `ls -la` but not `lsof`.
 pub fn matches(input: &str, pattern: &str) -> bool {
-    let input = input.replace('\\', "/");
-    let pattern = pattern.replace('\\', "/");
     if let Some(head) = pattern.strip_suffix(" *")
         && covers(input.as_bytes(), head.as_bytes())
     {
@@ -14,12 +12,17 @@ pub fn matches(input: &str, pattern: &str) -> bool {
     covers(input.as_bytes(), pattern.as_bytes())
 }
 
+/// Backslashes count as slashes, on both sides.
+fn slashed(byte: u8) -> u8 {
+    if byte == b'\\' { b'/' } else { byte }
+}
+
 /// Greedy matching with one point to fall back to: linear in practice, never exponential.
 fn covers(input: &[u8], pattern: &[u8]) -> bool {
     let (mut at, mut p) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while at < input.len() {
-        match pattern.get(p) {
+        match pattern.get(p).copied().map(slashed) {
             Some(b'*') => {
                 star = Some((p, at));
                 p += 1;
@@ -28,7 +31,7 @@ fn covers(input: &[u8], pattern: &[u8]) -> bool {
                 at += char_width(input[at]);
                 p += 1;
             }
-            Some(byte) if *byte == input[at] => {
+            Some(byte) if byte == slashed(input[at]) => {
                 at += 1;
                 p += 1;
             }

@@ -8,6 +8,7 @@ use toolwright_session::Touched;
 
 use crate::Workspace;
 use crate::containment::OUTSIDE_SANDBOX;
+use crate::floor::{Harm, refusal};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
@@ -264,10 +265,12 @@ impl Access {
                 found.push(request(permission, pattern.clone(), "*"));
             }
             Self::Write { path, .. } => {
-                outside(path.parent().unwrap_or(path));
-                let contained =
-                    workspace.contains(path) && workspace.containment().holds_write(path);
-                found.push(Request { contained, ..of_path("edit", path) });
+                // The workspace's own folder is inside it, the folder around that is not.
+                let own = workspace.contains(path);
+                outside(path.parent().filter(|_| !own).unwrap_or(path));
+                let floor = refusal(Harm::Writes, path, path, None, workspace);
+                let contained = own && workspace.containment().holds_write(path);
+                found.push(Request { floor, contained, ..of_path("edit", path) });
             }
             Self::Execute { command, directory } => {
                 outside(directory);
@@ -280,10 +283,11 @@ impl Access {
                 if lines.is_empty() {
                     lines.push(text.clone());
                 }
+                let floor = crate::shell::floor(text, workspace.directory(), workspace);
                 for line in lines {
                     let pattern = format!("job {job}: {line}");
                     let request = request("bash", pattern.clone(), &pattern);
-                    found.push(Request { also: Some(line), ..request });
+                    found.push(Request { also: Some(line), floor: floor.clone(), ..request });
                 }
             }
             Self::Fetch { permission, url } => {

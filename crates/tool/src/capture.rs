@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, Outputs, head, tail, whole_is_in};
+use crate::fit::{OutputCaps, Outputs, head, tail, whole_is_in};
 use crate::mask::MaskStream;
 
 /// Bytes kept of each end while the stream runs. Head and tail are what people read first: the
@@ -82,11 +82,12 @@ impl Capture {
         }
         self.write_file(before, bytes);
 
-        let room = END_CAP_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        let end_cap = self.end_cap();
+        let room = end_cap.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
-        let rest = &rest[rest.len().saturating_sub(END_CAP_BYTES)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(END_CAP_BYTES);
+        let rest = &rest[rest.len().saturating_sub(end_cap)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(end_cap);
         self.tail.drain(..excess.min(self.tail.len()));
         self.tail.extend(rest);
     }
@@ -135,6 +136,12 @@ impl Capture {
         rest
     }
 
+    /// Bytes kept of each end. Half of what is shown comes from each, so this is enough and some more, for
+    /// bytes that are no text.
+    fn end_cap(&self) -> usize {
+        END_CAP_BYTES.max(self.outputs.caps().bytes)
+    }
+
     /// The file, if there is one.
     pub fn path(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|(_, path)| path.clone())
@@ -144,7 +151,7 @@ impl Capture {
     pub fn recent(&self, bytes: usize) -> String {
         let from_tail = self.tail.len().min(bytes);
         let from_head = (bytes - from_tail).min(self.head.len());
-        let contiguous = self.total_bytes <= (END_CAP_BYTES * 2) as u64;
+        let contiguous = self.total_bytes <= (self.end_cap() * 2) as u64;
         let mut recent = Vec::with_capacity(from_tail + from_head);
         if contiguous {
             recent.extend_from_slice(&self.head[self.head.len() - from_head..]);
@@ -185,8 +192,9 @@ impl Capture {
             let front = String::from_utf8_lossy(&kept[..kept_head]).into_owned();
             (front, String::from_utf8_lossy(&kept[kept_head..]).into_owned())
         };
-        let (first, first_lines) = head(&front, OUTPUT_CAP_LINES / 2, OUTPUT_CAP_BYTES / 2);
-        let (last, last_lines) = tail(&back, OUTPUT_CAP_LINES / 2, OUTPUT_CAP_BYTES / 2);
+        let OutputCaps { lines, bytes } = self.outputs.caps();
+        let (first, first_lines) = head(&front, lines / 2, bytes / 2);
+        let (last, last_lines) = tail(&back, lines / 2, bytes / 2);
         let resume = (total_lines + 1).saturating_sub(last_lines as u64);
         let rest = match (&self.file, &self.file_error) {
             (Some((_, path)), None) if self.taken.bytes + self.total_bytes > FILE_CAP_BYTES => {
@@ -211,7 +219,8 @@ impl Capture {
     }
 
     fn over_budget(&self) -> bool {
-        self.total_bytes > OUTPUT_CAP_BYTES as u64 || self.newlines > OUTPUT_CAP_LINES as u64
+        let OutputCaps { lines, bytes } = self.outputs.caps();
+        self.total_bytes > bytes as u64 || self.newlines > lines as u64
     }
 
     fn write_file(&mut self, before: u64, bytes: &[u8]) {

@@ -17,7 +17,7 @@ fn a_long_stream_shows_both_ends_with_true_line_numbers_and_keeps_the_whole() {
     assert!(result.text.ends_with("line 99999\nline 100000\n"));
     let notice = result.text.lines().find(|l| l.starts_with("(Output cut")).unwrap();
     assert!(notice.contains("lines 1-1000 and 99001-100000 of 100000"), "{notice}");
-    assert!(result.text.len() <= OUTPUT_CAP_BYTES + 500);
+    assert!(result.text.len() <= crate::OUTPUT_CAP_BYTES + 500);
     assert_eq!(std::fs::read_to_string(result.path.unwrap()).unwrap(), whole);
 }
 

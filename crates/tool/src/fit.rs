@@ -14,21 +14,58 @@ pub const OUTPUT_CAP_LINES: usize = 2_000;
 /// Bytes that reach the model: about 12,000 tokens.
 pub const OUTPUT_CAP_BYTES: usize = 50 << 10;
 
+/// What reaches the model of one output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputCaps {
+    pub lines: usize,
+    pub bytes: usize,
+}
+
+impl Default for OutputCaps {
+    fn default() -> Self {
+        Self { lines: OUTPUT_CAP_LINES, bytes: OUTPUT_CAP_BYTES }
+    }
+}
+
+impl OutputCaps {
+    /// As people set them, within what makes sense: a notice needs some room, and an output of more than
+    /// a mebibyte is nothing that a model reads.
+    pub fn of(lines: Option<u64>, bytes: Option<u64>) -> Self {
+        let within = |value: Option<u64>, usual: usize, least: usize, most: usize| {
+            let value = value.map_or(usual, |v| usize::try_from(v).unwrap_or(usize::MAX));
+            value.clamp(least, most)
+        };
+        Self {
+            lines: within(lines, OUTPUT_CAP_LINES, 10, 100_000),
+            bytes: within(bytes, OUTPUT_CAP_BYTES, 1 << 10, 1 << 20),
+        }
+    }
+}
+
 /// Where a session keeps what was too large for its log, and what must not stand in it.
 #[derive(Debug, Clone)]
 pub struct Outputs {
     folder: PathBuf,
     secrets: Secrets,
+    caps: OutputCaps,
 }
 
 impl Outputs {
     /// The folder is made when the first output needs it.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), secrets: Secrets::default() }
+        Self { folder: folder.into(), secrets: Secrets::default(), caps: OutputCaps::default() }
     }
 
     pub fn masking(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
+    }
+
+    pub fn within(self, caps: OutputCaps) -> Self {
+        Self { caps, ..self }
+    }
+
+    pub fn caps(&self) -> OutputCaps {
+        self.caps
     }
 
     pub fn secrets(&self) -> &Secrets {
@@ -61,7 +98,8 @@ pub(crate) struct Fitted {
 /// be found any more.
 pub(crate) fn fit(mut output: String, outputs: &Outputs) -> Fitted {
     outputs.secrets.mask_string(&mut output);
-    if output.len() <= OUTPUT_CAP_BYTES && lines_within(&output, OUTPUT_CAP_LINES) {
+    let OutputCaps { lines, bytes } = outputs.caps;
+    if output.len() <= bytes && lines_within(&output, lines) {
         return Fitted { text: output, path: None };
     }
     let saved = outputs.create().and_then(|(mut file, path)| {
@@ -69,7 +107,7 @@ pub(crate) fn fit(mut output: String, outputs: &Outputs) -> Fitted {
         Ok(path)
     });
     let total = output.lines().count();
-    let (shown, count) = head(&output, OUTPUT_CAP_LINES, OUTPUT_CAP_BYTES);
+    let (shown, count) = head(&output, lines, bytes);
     let rest = match &saved {
         Ok(path) => whole_is_in(path),
         // The cut stands; where the rest would have been is said instead of kept quiet.
@@ -142,6 +180,17 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_may_set_the_budget_within_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let outputs = Outputs::new(folder.path()).within(OutputCaps::of(Some(20), None));
+        let fitted = fit("a\n".repeat(30), &outputs);
+        assert!(fitted.text.contains("lines 1-20 of 30"), "{}", fitted.text);
+        let caps = OutputCaps::of(Some(0), Some(u64::MAX));
+        assert_eq!(caps, OutputCaps { lines: 10, bytes: 1 << 20 });
+        assert_eq!(OutputCaps::of(None, None), OutputCaps::default());
+    }
 
     #[test]
     fn what_fits_is_left_alone_and_writes_no_file() {

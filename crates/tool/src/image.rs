@@ -38,6 +38,8 @@ const SMALLEST_EDGE_PX: u32 = 16;
 pub struct ImageLimits {
     pub edge_px: u32,
     pub base64_bytes: usize,
+    /// Whether what is larger is scaled, or left out.
+    pub scales: bool,
 }
 
 impl Default for ImageLimits {
@@ -45,7 +47,7 @@ impl Default for ImageLimits {
     /// see has no more detail: sending more costs time and nothing is gained. The smallest cap in
     /// bytes is 5 MiB in base64; some is left for what is counted differently.
     fn default() -> Self {
-        Self { edge_px: 1568, base64_bytes: (9 << 20) / 2 }
+        Self { edge_px: 1568, base64_bytes: (9 << 20) / 2, scales: true }
     }
 }
 
@@ -63,7 +65,11 @@ pub fn attachable_bytes(mime: &str) -> u64 {
 }
 
 /// Fits the images among what a call hands over, and says so in its output.
-pub(crate) async fn fit_attachments(outcome: &mut Outcome, cancel: &CancellationToken) {
+pub(crate) async fn fit_attachments(
+    outcome: &mut Outcome,
+    limits: ImageLimits,
+    cancel: &CancellationToken,
+) {
     for media in std::mem::take(&mut outcome.attachments) {
         if !media.mime.starts_with("image/") {
             outcome.attachments.push(media);
@@ -72,7 +78,7 @@ pub(crate) async fn fit_attachments(outcome: &mut Outcome, cancel: &Cancellation
         let fitted = tokio::select! {
             biased;
             () = cancel.cancelled() => Err("the run was interrupted before it was".to_owned()),
-            fitted = fit_image(Source::Encoded(media), ImageLimits::default()) => fitted,
+            fitted = fit_image(Source::Encoded(media), limits) => fitted,
         };
         let note = match fitted {
             Ok(FittedImage { media, note }) => {
@@ -132,6 +138,13 @@ fn fit(source: Source, limits: ImageLimits) -> Result<FittedImage, String> {
         });
     }
     drop(bytes);
+    if !limits.scales {
+        let edge = limits.edge_px;
+        return Err(format!(
+            "{}x{} is more than {edge} pixels or too many bytes, and images are not scaled",
+            was.0, was.1
+        ));
+    }
     let Encoded { bytes, mime, size } = shrink(image, format, limits)?;
     let note = if size == was {
         format!("(image of {}x{} encoded again as {mime})", was.0, was.1)

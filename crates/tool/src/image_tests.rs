@@ -3,7 +3,7 @@ use image::{Rgba, RgbaImage};
 use super::*;
 
 /// Small numbers, so that the guards fire on small images.
-const LIMITS: ImageLimits = ImageLimits { edge_px: 100, base64_bytes: 20_000 };
+const LIMITS: ImageLimits = ImageLimits { edge_px: 100, base64_bytes: 20_000, scales: true };
 
 fn picture(width: u32, height: u32, alpha: u8) -> DynamicImage {
     let pixel = |x: u32, y: u32| Rgba([(x % 256) as u8, (y % 256) as u8, 128, alpha]);
@@ -84,11 +84,11 @@ fn too_many_bytes_are_encoded_again_and_then_scaled_until_they_fit() {
     let (media, note, _) = fitted(&noisy);
     assert_eq!(media.mime, "image/jpeg");
     assert_eq!(note, "(image of 90x90 encoded again as image/jpeg)");
-    let tight = ImageLimits { edge_px: 100, base64_bytes: 2_000 };
+    let tight = ImageLimits { base64_bytes: 2_000, ..LIMITS };
     let smaller = fit(Source::File { bytes: noisy.clone(), name: None }, tight).unwrap();
     assert!(smaller.media.base64.len() <= 2_000);
     assert!(smaller.note.unwrap().starts_with("(image scaled from 90x90 to "));
-    let hopeless = ImageLimits { edge_px: 100, base64_bytes: 100 };
+    let hopeless = ImageLimits { base64_bytes: 100, ..LIMITS };
     let why = fit(Source::File { bytes: noisy, name: None }, hopeless).unwrap_err();
     assert_eq!(why, "it does not fit into 100 bytes");
 }
@@ -126,7 +126,7 @@ async fn what_cannot_be_decoded_is_told_instead_of_sent() {
         let good = media(&whole, "image/png");
         let mut outcome = crate::pipeline::failed("t", "said".to_owned());
         outcome.attachments = vec![broken, document.clone(), good.clone()];
-        fit_attachments(&mut outcome, &CancellationToken::new()).await;
+        fit_attachments(&mut outcome, ImageLimits::default(), &CancellationToken::new()).await;
         assert!(outcome.output.starts_with("said\n\n(the image could not be decoded: "));
         assert!(outcome.output.contains(expected), "{}", outcome.output);
         assert_eq!(outcome.attachments, [document, good]);
@@ -139,6 +139,16 @@ async fn an_abort_does_not_wait_for_an_image() {
     outcome.attachments = vec![media(&encode(&picture(9, 9, 255), ImageFormat::Png), "image/png")];
     let cancel = CancellationToken::new();
     cancel.cancel();
-    fit_attachments(&mut outcome, &cancel).await;
+    fit_attachments(&mut outcome, ImageLimits::default(), &cancel).await;
     assert!(outcome.output.contains("interrupted") && outcome.attachments.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_left_out_where_nothing_is_scaled() {
+    let limits = ImageLimits { scales: false, ..LIMITS };
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image::RgbImage::new(200, 10).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    let source = Source::File { bytes: bytes.into_inner(), name: None };
+    let why = fit_image(source, limits).await.unwrap_err();
+    assert!(why.contains("200x10") && why.contains("not scaled"), "{why}");
 }

@@ -12,7 +12,7 @@ use toolwright_session::{Ending, Outcome};
 use crate::access::{Access, Extent, Plan};
 use crate::cache::{Before, Cache};
 use crate::door::Door;
-use crate::fit::{OUTPUT_CAP_BYTES, fit};
+use crate::fit::fit;
 use crate::pipeline::{
     Decision, DeniedBy, Pipeline, Question, Ready, Update, failed, not_started, outcome, skipped,
 };
@@ -190,7 +190,7 @@ impl Pipeline {
                 Outcome { ending, ..failed(&tool, with_what_it_had(text, had)) }
             }
         };
-        crate::image::fit_attachments(&mut outcome, scope.cancel).await;
+        crate::image::fit_attachments(&mut outcome, self.images, scope.cancel).await;
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(hooks) = &self.hooks {
             let as_it_was = outcome.clone();
@@ -252,7 +252,7 @@ impl Pipeline {
         } = output;
         let mut text = self.outputs.secrets().mask(&output).into_owned();
         // A mark may be longer than what it stands for.
-        if !fitted || text.len() > output.len().max(OUTPUT_CAP_BYTES) {
+        if !fitted || text.len() > output.len().max(self.outputs.caps().bytes) {
             let result = fit(text, &self.outputs);
             text = result.text;
             if let Some(path) = result.path {

@@ -16,8 +16,9 @@ use crate::access::Plan;
 use crate::cache::Cache;
 use crate::deferred;
 use crate::door::{Inquiry, Replies, Unanswered};
-use crate::fit::Outputs;
+use crate::fit::{OutputCaps, Outputs};
 use crate::hooks::{Before, CallHooks, Hint, HookedCall};
+use crate::image::ImageLimits;
 use crate::mask::Secrets;
 use crate::perform::crashed;
 use crate::registry::{Registered, Registry};
@@ -143,6 +144,9 @@ pub struct PipelineOptions {
     pub hooks: Option<Arc<dyn CallHooks>>,
     /// What no outcome may show.
     pub secrets: Secrets,
+    /// What of an outcome reaches the model.
+    pub caps: OutputCaps,
+    pub images: ImageLimits,
 }
 
 impl PipelineOptions {
@@ -154,6 +158,8 @@ impl PipelineOptions {
             cache: true,
             hooks: None,
             secrets: Secrets::default(),
+            caps: OutputCaps::default(),
+            images: ImageLimits::default(),
         }
     }
 }
@@ -165,6 +171,7 @@ pub struct Pipeline {
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) outputs: Outputs,
+    pub(crate) images: ImageLimits,
     pub(crate) deadline: Duration,
     pub(crate) serial: bool,
     pub(crate) cache: Option<Arc<Cache>>,
@@ -199,10 +206,11 @@ impl Pipeline {
         gate: Arc<dyn Gate>,
         options: PipelineOptions,
     ) -> Self {
-        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets } = options;
-        let outputs = Outputs::new(outputs).masking(secrets);
+        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets, caps, images } =
+            options;
+        let outputs = Outputs::new(outputs).masking(secrets).within(caps);
         let cache = cache.then(Arc::default);
-        Self { registry, gate, workspace, outputs, deadline, serial, cache, hooks }
+        Self { registry, gate, workspace, outputs, images, deadline, serial, cache, hooks }
     }
 
     pub fn gate(&self) -> &Arc<dyn Gate> {

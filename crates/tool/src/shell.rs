@@ -1,30 +1,59 @@
 //! A shell command in the words of rules: each simple command, the paths that they name, and what
 //! cannot be known.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
-use toolwright_permission::{Analysis, Request, ShellCommand, Touch, TouchKind, analyse};
+use toolwright_permission::{
+    Analysis, Folder, Request, ShellCommand, Touch, TouchKind, When, analyse,
+};
 
 use crate::access::{Access, Extent, Plan};
+use crate::floor::{self, Harm};
+use crate::tame;
 use crate::workspace::Workspace;
 
+/// Folders that a command may run in, at most: a line that may be in more is not followed further.
+const PLACES_CAP: usize = 8;
+
+/// Files that a pattern may stand for in a command that nobody is asked about, and entries of folders
+/// that are looked at for them.
+const MATCHES_CAP: usize = 256;
+const ENTRIES_CAP: usize = 4_096;
+
 pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> Vec<Request> {
-    let Analysis { commands, unknown, tainted, floor } = analyse(line);
+    let Analysis { commands, unknown, tainted, mut floor } = analyse(line);
     let doubt = (!unknown.is_empty()).then(|| unknown.join("; "));
     let mut found: Vec<Request> = Vec::new();
-    let mut floor = floor;
     // In a sandbox the kernel keeps what is written where it belongs; what is read still counts.
     let contained = workspace.containment().is_closed && workspace.contains(directory);
     for command in &commands {
-        let tame = workspace.contains(directory) && workspace.is_tame(&command.text);
-        let harmless = command.harmless && tame && !tainted && doubt.is_none();
+        let places = places(&command.folders, directory, workspace);
+        let harmless = command.harmless
+            && !tainted
+            && doubt.is_none()
+            && places.iter().all(|place| {
+                workspace.contains(place) && tame::is_tame(command.obeys_folder, place, workspace)
+            });
+        let mut is_known = true;
         for touch in &command.touches {
-            let path = place(touch, directory, workspace);
-            floor = floor.or_else(|| refusal(touch, &path, workspace));
-            found.extend(of_touch(touch, path, harmless, contained, workspace));
+            for (from, path) in paths(touch, directory, workspace) {
+                floor = floor.or_else(|| refusal(touch, &from, &path, workspace));
+                if (harmless || contained) && touch.pattern {
+                    match matching(&from, &touch.path, workspace) {
+                        Some(matches) => {
+                            for path in matches {
+                                found.extend(of_touch(touch, path, harmless, contained, workspace));
+                            }
+                        }
+                        None => is_known = false,
+                    }
+                }
+                found.extend(of_touch(touch, shown(touch, path), harmless, contained, workspace));
+            }
         }
         if !command.only_moves {
-            found.push(Request { contained, ..of_command(command, harmless, &doubt) });
+            found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
         }
     }
     if commands.iter().all(|command| command.only_moves) && doubt.is_some() {
@@ -45,6 +74,19 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
     found
 }
 
+/// Why a line must not even be typed into a shell.
+pub(crate) fn floor(line: &str, directory: &Path, workspace: &Workspace) -> Option<String> {
+    let analysis = analyse(line);
+    let touches = analysis.commands.iter().flat_map(|command| &command.touches);
+    let mut found = analysis.floor.clone();
+    for touch in touches {
+        for (from, path) in paths(touch, directory, workspace) {
+            found = found.or_else(|| refusal(touch, &from, &path, workspace));
+        }
+    }
+    found
+}
+
 fn of_command(command: &ShellCommand, harmless: bool, doubt: &Option<String>) -> Request {
     Request {
         permission: "bash".to_owned(),
@@ -56,21 +98,84 @@ fn of_command(command: &ShellCommand, harmless: bool, doubt: &Option<String>) ->
     }
 }
 
-/// Where the path leads, seen from the folders that the line has changed to.
-fn place(touch: &Touch, directory: &Path, workspace: &Workspace) -> PathBuf {
-    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let step = |from: PathBuf, to: &str| match to {
-        "~" => home.clone(),
-        to => match to.strip_prefix("~/") {
-            Some(inside) => home.join(inside),
-            None => workspace.resolve_in(&from, to),
-        },
+/// Where a path that begins with a tilde leads, or another one seen from a folder.
+fn step(from: &Path, to: &str, workspace: &Workspace) -> PathBuf {
+    // Links that lead elsewhere for each process: not where they lead for us.
+    if ["/proc/", "/dev/fd", "/dev/std"].iter().any(|own| to.starts_with(own)) {
+        return PathBuf::from(to);
+    }
+    match to.strip_prefix('~') {
+        Some("") => workspace.home().to_owned(),
+        Some(inside) if inside.starts_with('/') => {
+            real(workspace.home(), inside.trim_start_matches('/'), workspace)
+        }
+        _ => real(from, to, workspace),
+    }
+}
+
+/// As the kernel goes: `..` behind a link is the folder around what it leads to.
+fn real(from: &Path, to: &str, workspace: &Workspace) -> PathBuf {
+    let path = Path::new(to);
+    if !path.components().any(|part| part == Component::ParentDir) {
+        return workspace.resolve_in(from, to);
+    }
+    path.components().fold(from.to_owned(), |mut at, part| match part {
+        Component::ParentDir => {
+            at.pop();
+            at
+        }
+        Component::CurDir => at,
+        other => workspace.resolve_in(&at, &other.as_os_str().to_string_lossy()),
+    })
+}
+
+/// The folders that a command may run in.
+fn places(folders: &[Folder], directory: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+    let mut places = vec![directory.to_owned()];
+    for folder in folders {
+        let mut next: Vec<PathBuf> = Vec::new();
+        for place in &places {
+            let to = step(place, &folder.path, workspace);
+            let stays = match folder.when {
+                When::Surely => false,
+                When::IfThere => !to.is_dir(),
+                When::Perhaps => true,
+            };
+            next.push(to);
+            if stays {
+                next.push(place.clone());
+            }
+        }
+        next.dedup();
+        next.truncate(PLACES_CAP);
+        places = next;
+    }
+    places
+}
+
+/// Where a path may lead, each with the folder that it is seen from. Of a pattern, the part before it
+/// says where it is.
+fn paths(touch: &Touch, directory: &Path, workspace: &Workspace) -> Vec<(PathBuf, PathBuf)> {
+    let literal = match touch.pattern {
+        true => floor::before_pattern(&touch.path),
+        false => &touch.path,
     };
-    let from = touch.folders.iter().fold(directory.to_owned(), |from, to| step(from, to));
-    // Of a pattern, the part before it says where it is.
-    let literal = touch.path.split(['*', '?', '[']).next().unwrap_or_default();
-    let path = step(from.clone(), if literal.is_empty() { "." } else { literal });
-    workspace.resolve_in(&from, &path.display().to_string())
+    let literal = if literal.is_empty() { "." } else { literal };
+    let places = if literal.starts_with(['/', '~']) {
+        vec![directory.to_owned()]
+    } else {
+        places(&touch.folders, directory, workspace)
+    };
+    places.into_iter().map(|from| (from.clone(), step(&from, literal, workspace))).collect()
+}
+
+/// A pattern as people write it, in the folder where it is looked for.
+fn shown(touch: &Touch, folder: PathBuf) -> PathBuf {
+    let literal = floor::before_pattern(&touch.path);
+    match touch.path.strip_prefix(literal).filter(|rest| touch.pattern && !rest.is_empty()) {
+        Some(rest) => folder.join(rest.trim_start_matches('/')),
+        None => folder,
+    }
 }
 
 /// Outside the workspace a path always counts; inside it, what people wrote about it does, and for a
@@ -83,7 +188,7 @@ fn of_touch(
     workspace: &Workspace,
 ) -> Vec<Request> {
     let reads = touch.kind == TouchKind::Read;
-    if reads && !path.exists() {
+    if reads && workspace.contains(&path) && !path.exists() {
         return Vec::new();
     }
     let access = if reads {
@@ -100,17 +205,56 @@ fn of_touch(
     requests.into_iter().map(soften).collect()
 }
 
-/// Deleting everything is nothing that anybody can want.
-fn refusal(touch: &Touch, path: &Path, workspace: &Workspace) -> Option<String> {
-    if touch.kind != TouchKind::DeleteTree {
+/// What nobody can want to be done to a path.
+fn refusal(touch: &Touch, from: &Path, path: &Path, workspace: &Workspace) -> Option<String> {
+    let harm = match touch.kind {
+        TouchKind::Read => return None,
+        TouchKind::Write => Harm::Writes,
+        TouchKind::DeleteTree => Harm::DeletesTree,
+        TouchKind::ChangeTree => Harm::ChangesTree,
+    };
+    let pattern = touch.pattern.then_some(touch.path.as_str());
+    floor::refusal(harm, from, path, pattern, workspace)
+}
+
+/// The files that a pattern stands for; nothing if they are too many to be looked at, or if shells differ
+/// about it.
+fn matching(from: &Path, pattern: &str, workspace: &Workspace) -> Option<Vec<PathBuf>> {
+    if pattern.contains("**") {
         return None;
     }
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let whole = touch.path.trim_end_matches(['*', '/']).is_empty() && touch.path.starts_with('/');
-    let is_root = whole || path == Path::new("/");
-    let is_home = home.as_deref().is_some_and(|home| home.starts_with(path));
-    let is_workspace = workspace.worktree().starts_with(path) || workspace.directory() == path;
-    // `rm -rf build/*` empties a folder of the workspace; `rm -rf *` in its root empties the workspace.
-    (is_root || is_home || is_workspace)
-        .then(|| format!("it deletes {} with everything in it", path.display()))
+    let literal = floor::before_pattern(pattern);
+    let rest = pattern.strip_prefix(literal)?;
+    let start = step(from, if literal.is_empty() { "." } else { literal }, workspace);
+    let mut found = vec![start];
+    let mut entries = 0;
+    for part in rest.split('/').filter(|part| !part.is_empty()) {
+        let mut next = Vec::new();
+        for folder in &found {
+            if !part.contains(['*', '?', '[']) {
+                next.push(real(folder, part, workspace));
+                continue;
+            }
+            // Something that cannot be listed matches nothing.
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                entries += 1;
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                let hidden = name.starts_with('.') && !part.starts_with(['.', '[']);
+                // A file may be called like an option.
+                if literal.is_empty() && name.starts_with('-') && floor::may_match(part, &name) {
+                    return None;
+                }
+                if !hidden && floor::may_match(part, &name) {
+                    next.push(workspace.resolve_in(folder, &name));
+                }
+            }
+            if entries > ENTRIES_CAP || next.len() > MATCHES_CAP {
+                return None;
+            }
+        }
+        found = next;
+    }
+    found.sort();
+    Some(found)
 }

@@ -15,6 +15,8 @@ pub struct Workspace {
     /// The repository around it, or the folder itself.
     worktree: PathBuf,
     containment: Later,
+    home: PathBuf,
+    guarded: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -26,7 +28,10 @@ impl Workspace {
             .find(|folder| folder.join(".git").exists())
             .unwrap_or(&directory)
             .to_owned();
-        Ok(Self { directory, worktree, containment: Later::default() })
+        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        let home = fs::canonicalize(&home).unwrap_or(home);
+        let containment = Later::default();
+        Ok(Self { directory, worktree, containment, home, guarded: Vec::new() })
     }
 
     /// With a sandbox under the tools; what it holds is found out when it is first needed.
@@ -72,32 +77,30 @@ impl Workspace {
         }
     }
 
-    /// Whether a plain command can be taken at its word here. Git runs programs that a repository's
-    /// own configuration names, and an unpacked folder may have brought its own.
-    pub(crate) fn is_tame(&self, command: &str) -> bool {
-        const RUNS_PROGRAMS: &[&str] = &[
-            "fsmonitor",
-            "textconv",
-            "external",
-            "command",
-            "program",
-            "showsignature",
-            "hookspath",
-            "include",
-            "filter",
-            "process",
-            "pager",
-        ];
-        if !command.trim_start().starts_with("git") {
-            return true;
+    /// Refuses changes to these folders for good: what keeps permissions must not be in the hands of
+    /// those who need them.
+    pub fn guarding(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        for folder in folders {
+            let real = self.resolve_in(&self.directory, &folder.to_string_lossy());
+            self.guarded.extend([real, folder]);
         }
-        let git = self.worktree.join(".git");
-        if !git.exists() {
-            return true;
-        }
-        let Ok(config) = fs::read_to_string(git.join("config")) else { return false };
-        let config = config.to_lowercase();
-        !RUNS_PROGRAMS.iter().any(|word| config.contains(word))
+        self.guarded.dedup();
+        self
+    }
+
+    /// Takes another folder for the user's home than the environment says.
+    pub fn at_home(mut self, home: PathBuf) -> Self {
+        self.home = fs::canonicalize(&home).unwrap_or(home);
+        self
+    }
+
+    pub(crate) fn guarded(&self) -> &[PathBuf] {
+        &self.guarded
+    }
+
+    /// The user's home folder.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     pub fn contains(&self, path: &Path) -> bool {

@@ -104,6 +104,8 @@ impl Tool for Read {
     }
 
     async fn run(&self, call: Prepared, context: RunContext) -> Result<ToolOutput, ToolError> {
+        // What is read is often changed next: its language server has until then to start.
+        self.seen.feedback().warm(&call.path);
         let (nearby, seen) = (self.nearby.clone(), self.seen.clone());
         blocking(move || {
             seen.note(&call.path);

@@ -82,6 +82,11 @@ impl Seen {
     }
 
     /// Changes are followed by formatters and language servers.
+    /// What follows a change of what was seen.
+    pub(crate) fn feedback(&self) -> &Feedback {
+        &self.feedback
+    }
+
     pub fn followed_by(mut self, feedback: Feedback) -> Self {
         self.feedback = feedback;
         self

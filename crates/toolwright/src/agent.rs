@@ -105,7 +105,8 @@ impl AgentBuilder {
         };
         let directory = self.directory.unwrap_or_else(|| PathBuf::from("."));
         let workspace = Workspace::new(&directory)
-            .map_err(|source| AskError::Directory { directory: directory.clone(), source })?;
+            .map_err(|source| AskError::Directory { directory: directory.clone(), source })?
+            .guarding(toolwright_config::Paths::from_env(&env).own());
         let outputs = tempfile::Builder::new()
             .prefix("toolwright-")
             .tempdir()

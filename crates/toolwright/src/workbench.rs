@@ -15,7 +15,8 @@ use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
-    AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
+    AnyTool, FinalAnswer, ImageLimits, OutputCaps, Pipeline, PipelineOptions, Registry, Secrets,
+    Source, Workspace,
 };
 use toolwright_tools::{BashOptions, Feedback, Jobs, Nearby};
 
@@ -157,6 +158,7 @@ impl Workbench {
         let workspace = Workspace::new(directory)
             .map_err(|source| SetupError::Directory { directory: directory.to_owned(), source })?;
         let paths = Paths::from_env(&env);
+        let workspace = workspace.guarding(paths.own());
         let trust = Trust::new(&paths).state(workspace.directory(), workspace.worktree());
         let trusted = trusted || trust == TrustState::Trusted;
         let mut config =
@@ -362,6 +364,9 @@ impl Workbench {
         options.serial = settings.serial_tools.unwrap_or(false);
         options.cache = settings.tool_cache.unwrap_or(true);
         options.secrets = self.secrets().clone();
+        let shown = &settings.tool_output;
+        options.caps = OutputCaps::of(shown.max_lines, shown.max_bytes);
+        options.images = self.image_limits();
         if let Some(seconds) = settings.tool_timeout {
             options.deadline = std::time::Duration::from_secs(seconds);
         }
@@ -384,6 +389,18 @@ impl Workbench {
             let stored = in_file.chain(self.unlocked.get().cloned()).collect();
             secrets::collect(&self.config.settings, &self.env, stored)
         })
+    }
+
+    /// What is sent of images. One edge counts for both: models scale by the longer one.
+    pub fn image_limits(&self) -> ImageLimits {
+        let (image, usual) = (&self.config.settings.attachment.image, ImageLimits::default());
+        let edges = [image.max_width, image.max_height].into_iter().flatten();
+        let bytes = image.max_base64_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        ImageLimits {
+            edge_px: edges.min().unwrap_or(usual.edge_px),
+            base64_bytes: bytes.map_or(usual.base64_bytes, |bytes| bytes.min(5 << 20)),
+            scales: image.auto_resize.unwrap_or(usual.scales),
+        }
     }
 
     /// A session's log that looks after old outputs, once the first answer is there.

@@ -57,7 +57,11 @@ fn scripts_of_a_folder_that_is_not_trusted_are_not_run_and_that_is_said() {
         .file(".opencode/tool/poison.js", poison)
         .file(".opencode/plugin/poison.js", poison);
     let ran = folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
-    assert!(ran.stderr.contains("these are not used: tools, plugins (.opencode)"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("these are not used: tools, plugins (.opencode)"),
+        "{}",
+        ran.stderr
+    );
     assert!(!offered(&server.last_request()).contains(&"greet"));
     assert!(!folder.work().join("made").exists());
 }

@@ -2,12 +2,18 @@
 //! name, and what cannot be known. Nothing is run and nothing is looked up.
 //!
 //! What is not understood is never taken for harmless: a line that does not parse, a command that is
-//! computed, a script in another language.
+//! computed, a script in another language, and whatever two readers of the line read differently
+//! (`parse.rs` by the grammar of bash, `plain.rs` by a few rules of our own).
 
 mod arity;
+mod floor;
 mod harmless;
 mod parse;
 mod paths;
+mod plain;
+mod print;
+mod runners;
+mod word;
 mod wrappers;
 
 #[cfg(test)]
@@ -15,10 +21,15 @@ mod tests;
 
 use parse::Raw;
 
-pub use parse::Word;
+pub use floor::is_raw_device;
+pub use print::reprint;
+pub use word::Word;
 
 /// How deep a command may hide in others (`sh -c "sh -c …"`) before it counts as unknown.
 const DEPTH: usize = 4;
+
+/// Commands of a line that are looked at one by one.
+const COMMANDS_CAP: usize = 1_000;
 
 /// A command line, taken apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,21 +51,62 @@ pub struct ShellCommand {
     /// The pattern that a person who says "always" would agree to.
     pub always: String,
     /// Reads only, prints, and can neither run something else nor be turned into something else by
-    /// its arguments. What it reads is in `touches`.
+    /// its arguments. What it reads is in `touches`, all of it.
     pub harmless: bool,
+    /// A program that takes orders from files of the folder that it runs in.
+    pub obeys_folder: Option<Obeys>,
     /// Changes the folder and does nothing else: rules are not asked about it.
     pub only_moves: bool,
     pub touches: Vec<Touch>,
+    /// Where the line has gone before this command, one after the other.
+    pub folders: Vec<Folder>,
+}
+
+/// Whose orders a program takes where it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obeys {
+    /// A repository's configuration and hooks.
+    Git,
+    /// A file that chooses the version of the tool chain.
+    Toolchain,
 }
 
 /// A path that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
-    /// As written, unquoted; relative to `folders`.
+    /// As written, unquoted; relative to `folders`. `~` is the home folder.
     pub path: String,
     pub kind: TouchKind,
+    /// The shell looks for what matches it.
+    pub pattern: bool,
     /// The folders that the line has changed to before, one after the other.
-    pub folders: Vec<String>,
+    pub folders: Vec<Folder>,
+}
+
+/// A folder that a line changes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    pub path: String,
+    pub when: When,
+    /// It stood behind a condition: sure only as long as that is known to hold.
+    pub(crate) conditional: bool,
+}
+
+impl Folder {
+    pub(crate) fn new(path: String, when: When) -> Self {
+        Self { path, when, conditional: false }
+    }
+}
+
+/// Whether a command behind a change of the folder runs there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// It runs only if the change worked: `cd x && …`.
+    Surely,
+    /// The change works if there is such a folder: `cd x; …`.
+    IfThere,
+    /// The change may not have been tried: `a && cd x; …`.
+    Perhaps,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,67 +115,125 @@ pub enum TouchKind {
     Write,
     /// Deletes a folder with everything in it.
     DeleteTree,
+    /// Takes a folder away, or changes it with everything in it.
+    ChangeTree,
 }
 
 /// Takes a command line apart.
 pub fn analyse(line: &str) -> Analysis {
     let mut analysis = Analysis::default();
-    look_at(line, &mut Vec::new(), DEPTH, &mut analysis);
+    let parsed = parse::parse(line, &[]);
+    let alike = harmless::reads_alike(line, &parsed.commands);
+    look_at(parsed, alike, DEPTH, &mut analysis);
+    if analysis.tainted || !analysis.unknown.is_empty() || analysis.floor.is_some() {
+        analysis.commands.iter_mut().for_each(|command| command.harmless = false);
+    }
     analysis
 }
 
-fn look_at(line: &str, folders: &mut Vec<String>, depth: usize, analysis: &mut Analysis) {
-    let parsed = parse::parse(line);
-    analysis.unknown.extend(parsed.problems);
+fn look_at(parsed: parse::Parsed, alike: bool, depth: usize, analysis: &mut Analysis) {
+    for problem in parsed.problems {
+        note(problem, analysis);
+    }
     analysis.floor = analysis.floor.take().or(parsed.floor);
     analysis.tainted |= parsed.tainted;
     for raw in parsed.commands {
-        look_at_command(&raw, folders, depth, analysis);
+        look_at_command(&raw, alike, depth, analysis);
     }
 }
 
-fn look_at_command(raw: &Raw, folders: &mut Vec<String>, depth: usize, analysis: &mut Analysis) {
+fn note(problem: String, analysis: &mut Analysis) {
+    if !analysis.unknown.contains(&problem) {
+        analysis.unknown.push(problem);
+    }
+}
+
+/// The folder that a command changes to, if it does: nothing inside where that is not known.
+fn moves(raw: &Raw) -> Option<Option<String>> {
+    let wrapper = |word: &&Word| matches!(word.text(), "command" | "builtin" | "--");
+    let words: Vec<&Word> = raw.words.iter().skip_while(wrapper).collect();
+    let (first, rest) = words.split_first()?;
+    let name = first.text();
+    if !matches!(name, "cd" | "chdir" | "pushd" | "popd") {
+        return None;
+    }
+    let option = |word: &&&Word| matches!(word.text(), "-P" | "-L" | "-e" | "-q" | "-s" | "--");
+    let rest: Vec<&&Word> = rest.iter().skip_while(option).collect();
+    Some(match rest.as_slice() {
+        [] if name == "cd" => Some("~".to_owned()),
+        [folder] if name != "popd" && folder.text.is_some() && !folder.pattern => {
+            let numbered = folder.text().starts_with(['-', '+']);
+            folder.paths().into_iter().next().filter(|_| !numbered)
+        }
+        _ => None,
+    })
+}
+
+fn look_at_command(raw: &Raw, alike: bool, depth: usize, analysis: &mut Analysis) {
+    if analysis.commands.len() >= COMMANDS_CAP {
+        return note("it holds too many commands to be judged".to_owned(), analysis);
+    }
     let name = raw.program();
     if name.is_none() && !raw.words.is_empty() {
-        analysis.unknown.push(format!("which program runs is computed: {}", raw.text));
+        note(format!("which program runs is computed: {}", raw.text), analysis);
     }
     let name = name.unwrap_or_default();
-    analysis.tainted |= matches!(name.as_str(), "alias" | "trap" | "enable" | "hash");
-    let touches = paths::touches(raw, folders);
+    analysis.tainted |= matches!(
+        name.as_str(),
+        "alias"
+            | "unalias"
+            | "trap"
+            | "enable"
+            | "hash"
+            | "shopt"
+            | "set"
+            | "setopt"
+            | "bind"
+            | "complete"
+    );
     let only_moves = matches!(name.as_str(), "cd" | "chdir" | "pushd" | "popd")
         && raw.redirects.is_empty()
-        && raw.assigned.is_empty();
-    analysis.floor = analysis.floor.take().or_else(|| paths::floor(&name, raw));
+        && raw.assigned.is_empty()
+        && !raw.is_path();
+    let touches = paths::touches(raw);
+    analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
+    let harmless = if alike && !only_moves { harmless::judge(&name, raw) } else { None };
+    let mut folders = raw.folders.clone();
+    let (is_harmless, obeys_folder, touches) = match harmless {
+        Some(harmless) => {
+            folders.extend(harmless.into.map(|path| Folder::new(path, When::Surely)));
+            let redirects =
+                raw.redirects.iter().flat_map(|r| paths::of_word(&r.to, TouchKind::Read, raw));
+            let reads = redirects.filter(|touch| touch.path != "/dev/null").collect::<Vec<_>>();
+            (true, harmless.obeys, reads.into_iter().chain(harmless.reads).collect())
+        }
+        None => (false, None, touches),
+    };
     analysis.commands.push(ShellCommand {
         text: raw.text.clone(),
         always: arity::always(raw),
-        harmless: harmless::is_harmless(&name, raw),
+        harmless: is_harmless,
+        obeys_folder,
         only_moves,
         touches,
+        folders,
     });
-    if only_moves {
-        match raw.words.get(1) {
-            Some(Word { text: Some(folder), pattern: false, .. }) if name != "popd" => {
-                folders.push(folder.clone());
-            }
-            None if name == "cd" => folders.push("~".to_owned()),
-            _ => {
-                analysis.unknown.push("the folder that it changes to is not known".to_owned());
-                folders.push("/".to_owned());
-            }
-        }
+    if is_harmless || only_moves {
         return;
     }
-    match wrappers::inside(&name, raw) {
-        wrappers::Inside::Nothing => {}
-        _ if depth == 0 => {
-            analysis.unknown.push(format!("too many commands inside each other: {}", raw.text));
+    if let Some(why) = runners::runs(&name, raw) {
+        note(why, analysis);
+    }
+    for inside in wrappers::inside(&name, raw) {
+        match inside {
+            _ if depth == 0 => {
+                note(format!("too many commands inside each other: {}", raw.text), analysis);
+            }
+            wrappers::Inside::Command(inner) => look_at_command(&inner, false, depth - 1, analysis),
+            wrappers::Inside::Line(line) => {
+                look_at(parse::parse(&line, &raw.folders), false, depth - 1, analysis);
+            }
+            wrappers::Inside::Unknown(why) => note(why, analysis),
         }
-        wrappers::Inside::Command(inner) => look_at_command(&inner, folders, depth - 1, analysis),
-        // A shell of its own: where it goes, the rest of the line does not follow.
-        wrappers::Inside::Line(line) => {
-            look_at(&line, &mut folders.clone(), depth - 1, analysis);
-        }
-        wrappers::Inside::Unknown(why) => analysis.unknown.push(why),
     }
 }

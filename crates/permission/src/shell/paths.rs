@@ -1,14 +1,56 @@
-//! The paths that common commands name, and what nobody can want to be done to some of them.
+//! The paths that common commands name. What a command writes that is not known here is still asked
+//! about: it is the command itself that rules are about.
 
-use super::parse::{Raw, Word};
+use super::parse::Raw;
+use super::word::Word;
 use super::{Touch, TouchKind};
+
+use TouchKind::{ChangeTree, DeleteTree, Read, Write};
 
 /// Programs whose words (but options) are paths that they change.
 const WRITERS: &[&str] = &[
-    "rm", "rmdir", "mv", "cp", "mkdir", "touch", "chmod", "chown", "chgrp", "ln", "tee",
-    "truncate", "shred", "install", "unlink", "mkfifo", "mknod", "rsync", "setfacl", "chattr",
-    "unzip", "gunzip", "gzip", "patch",
+    "rm",
+    "rmdir",
+    "mv",
+    "mkdir",
+    "touch",
+    "tee",
+    "truncate",
+    "shred",
+    "unlink",
+    "mkfifo",
+    "mknod",
+    "setfacl",
+    "chattr",
+    "unzip",
+    "gunzip",
+    "gzip",
+    "bzip2",
+    "xz",
+    "zstd",
+    "patch",
+    "srm",
+    "sponge",
+    "trash",
+    "trash-put",
+    "rimraf",
+    "del",
+    "mkdirp",
+    "fallocate",
+    "split",
+    "ed",
+    "ex",
+    "vi",
+    "vim",
+    "nano",
+    "emacs",
+    "zip",
+    "7z",
+    "ar",
 ];
+
+/// Programs that read what they name, but for the last of it.
+const COPIERS: &[&str] = &["cp", "ln", "rsync", "scp", "install", "link", "ditto"];
 
 /// Programs whose words (but options) are paths that they read.
 const READERS: &[&str] = &[
@@ -42,107 +84,259 @@ const READERS: &[&str] = &[
     "cd",
     "pushd",
     "chdir",
+    "source",
+    ".",
+    "sort",
+    "uniq",
+    "cut",
+    "bat",
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "python",
+    "python3",
+    "node",
+    "perl",
+    "ruby",
 ];
 
-pub(super) fn touches(raw: &Raw, folders: &[String]) -> Vec<Touch> {
-    let mut found = Vec::new();
-    let mut add = |word: &Word, kind: TouchKind| {
-        if let Some(path) = word.text.as_ref().filter(|p| !p.is_empty() && *p != "/dev/null") {
-            found.push(Touch { path: path.clone(), kind, folders: folders.to_vec() });
-        }
-    };
+/// Programs that read what they name behind a pattern or a program of their own.
+const SEARCHERS: &[&str] = &["grep", "egrep", "fgrep", "rg", "ag", "awk", "gawk", "jq", "sed"];
+
+/// Programs that delete trees when told to.
+const REMOVERS: &[&str] = &["rm", "srm", "grm", "rimraf", "trash", "trash-put", "del"];
+
+/// Options that name a path which is written; also attached (`-oFILE`, `--output=FILE`).
+const WRITING_OPTIONS: &[(&str, &[&str])] = &[
+    (
+        "curl",
+        &["-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--output-dir"],
+    ),
+    ("wget", &["-O", "--output-document", "-o", "--output-file", "-P", "--directory-prefix", "-a"]),
+    ("sort", &["-o", "--output", "-T", "--temporary-directory"]),
+    ("tar", &["-C", "--directory", "-f", "--file"]),
+    ("bsdtar", &["-C", "-f"]),
+    ("unzip", &["-d"]),
+    ("cp", &["-t", "--target-directory"]),
+    ("mv", &["-t", "--target-directory"]),
+    ("ln", &["-t", "--target-directory"]),
+    ("install", &["-t", "--target-directory"]),
+    ("gcc", &["-o"]),
+    ("cc", &["-o"]),
+    ("clang", &["-o"]),
+    ("rustc", &["-o", "--out-dir"]),
+    ("go", &["-o", "-C"]),
+    ("patch", &["-o", "--output", "-d", "--directory"]),
+    ("openssl", &["-out"]),
+    ("ssh-keygen", &["-f"]),
+    ("pandoc", &["-o", "--output"]),
+    ("tree", &["-o"]),
+    ("make", &["-C", "--directory"]),
+    ("git", &["-C", "--output", "--git-dir", "--work-tree", "--separate-git-dir"]),
+    ("find", &["-fprint", "-fprint0", "-fprintf", "-fls"]),
+    ("uniq", &[]),
+    ("dot", &["-o"]),
+    ("strace", &["-o"]),
+    ("time", &["-o"]),
+    ("cargo", &["--target-dir", "-C"]),
+    ("npm", &["--prefix"]),
+    ("pip", &["-t", "--target", "--prefix"]),
+];
+
+/// The paths that a word names, seen from where the command runs.
+pub(super) fn of_word(word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
+    named(word.paths(), word, kind, raw)
+}
+
+fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
+    let touch =
+        |path: String| Touch { path, kind, pattern: word.pattern, folders: raw.folders.clone() };
+    paths.into_iter().filter(|path| !path.is_empty()).map(touch).collect()
+}
+
+pub(super) fn touches(raw: &Raw) -> Vec<Touch> {
+    let mut found: Vec<Touch> = Vec::new();
+    let mut add = |word: &Word, kind: TouchKind| found.extend(of_word(word, kind, raw));
     for redirect in &raw.redirects {
-        add(&redirect.to, if redirect.writes { TouchKind::Write } else { TouchKind::Read });
+        add(&redirect.to, if redirect.writes { Write } else { Read });
     }
     let name = raw.program().unwrap_or_default();
-    let plain = |word: &&Word| !word.text.as_deref().unwrap_or_default().starts_with('-');
-    let named: Vec<&Word> = raw.words.iter().skip(1).filter(plain).collect();
+    let options = WRITING_OPTIONS.iter().find(|(program, _)| *program == name);
+    let options = options.map_or(&[][..], |(_, options)| *options);
+    let (named_words, valued) = operands(raw, options);
     let has = |short: char, long: &str| has_option(raw, short, long);
     match name.as_str() {
-        "rm" if has('r', "--recursive") || has('R', "--recursive") => {
-            named.iter().for_each(|word| add(word, TouchKind::DeleteTree));
+        name if REMOVERS.contains(&name) => {
+            // A computed word may be the option.
+            let tree = has('r', "--recursive")
+                || has('R', "--recursive")
+                || name != "rm" && name != "srm"
+                || raw.words.iter().skip(1).any(|word| word.text.is_none());
+            let kind = if tree { DeleteTree } else { Write };
+            named_words.iter().for_each(|word| add(word, kind));
         }
         // The first word says how, not what.
         "chmod" | "chown" | "chgrp" => {
-            named.iter().skip(1).for_each(|word| add(word, TouchKind::Write));
+            let kind = if has('R', "--recursive") { ChangeTree } else { Write };
+            named_words.iter().skip(1).for_each(|word| add(word, kind));
+        }
+        "mv" => {
+            let last = named_words.len().saturating_sub(1);
+            for (at, word) in named_words.iter().enumerate() {
+                add(word, if at == last && valued.is_empty() { Write } else { ChangeTree });
+            }
         }
         "sed" if has('i', "--in-place") => {
-            named.iter().skip(1).for_each(|word| add(word, TouchKind::Write));
+            named_words.iter().skip(1).for_each(|word| add(word, Write))
         }
-        "dd" => {
+        "dd" | "dcfldd" | "dc3dd" => {
             for word in &raw.words {
-                let text = word.text.as_deref().unwrap_or_default();
-                let (kind, path) = match text.split_once('=') {
-                    Some(("of", path)) => (TouchKind::Write, path),
-                    Some(("if", path)) => (TouchKind::Read, path),
+                let (kind, path) = match word.text().split_once('=') {
+                    Some(("of", path)) => (Write, path),
+                    Some(("if", path)) => (Read, path),
                     _ => continue,
                 };
-                add(&Word::literal(path), kind);
+                found.extend(named(word.paths_of(path), word, kind, raw));
             }
         }
         "find" => {
-            let starts = named.iter().take_while(|w| !w.source.starts_with(['-', '(', '!']));
-            let deletes = raw.words.iter().any(|w| w.text.as_deref() == Some("-delete"));
-            let kind = if deletes { TouchKind::Write } else { TouchKind::Read };
-            starts.for_each(|word| add(word, kind));
-        }
-        "git" => {
-            let at = raw.words.iter().position(|w| w.text.as_deref() == Some("-C"));
-            if let Some(folder) = at.and_then(|at| raw.words.get(at + 1)) {
-                add(folder, TouchKind::Write);
+            let starts: Vec<&Word> = raw.words.iter().skip(1).take_while(is_start).collect();
+            let kind = what_find_does(raw);
+            match (starts.is_empty(), kind) {
+                (true, Read) => {}
+                (true, kind) => add(&Word { text: Some(".".to_owned()), ..Word::default() }, kind),
+                (false, kind) => starts.iter().for_each(|word| add(word, kind)),
             }
         }
-        "tar" => {
-            let at = raw.words.iter().position(|w| w.text.as_deref() == Some("-C"));
-            if let Some(folder) = at.and_then(|at| raw.words.get(at + 1)) {
-                add(folder, TouchKind::Write);
+        "tar" | "bsdtar" => tar(raw, &mut add),
+        "uniq" => {
+            let (first, rest) = named_words.split_at(1.min(named_words.len()));
+            first.iter().for_each(|word| add(word, Read));
+            rest.iter().for_each(|word| add(word, Write));
+        }
+        name if COPIERS.contains(&name) => {
+            let last = named_words.len().saturating_sub(1);
+            for (at, word) in named_words.iter().enumerate() {
+                add(word, if at == last && valued.is_empty() { Write } else { Read });
             }
         }
-        name if WRITERS.contains(&name) => {
-            named.iter().for_each(|word| add(word, TouchKind::Write))
+        name if WRITERS.contains(&name) => named_words.iter().for_each(|word| add(word, Write)),
+        name if READERS.contains(&name) => named_words.iter().for_each(|word| add(word, Read)),
+        name if SEARCHERS.contains(&name) => {
+            named_words.iter().skip(1).for_each(|word| add(word, Read));
         }
-        name if READERS.contains(&name) => named.iter().for_each(|word| add(word, TouchKind::Read)),
         _ => {}
     }
+    for (word, path) in valued {
+        found.extend(named(word.paths_of(path), word, Write, raw));
+    }
+    found.retain(|touch| touch.path != "/dev/null");
     found
 }
 
-fn has_option(raw: &Raw, short: char, long: &str) -> bool {
-    raw.words.iter().skip(1).filter_map(|word| word.text.as_deref()).any(|text| {
-        let bundled = text.starts_with('-') && !text.starts_with("--") && text.contains(short);
-        // Programs take any unambiguous beginning of a long option.
-        let spelled = text.len() > 3 && (text.starts_with(long) || long.starts_with(text));
-        bundled || spelled
-    })
+/// An archive by the letters of the first word (`xzf FILE`, `-cf FILE`); what it unpacks lands here.
+fn tar(raw: &Raw, add: &mut dyn FnMut(&Word, TouchKind)) {
+    let Some(first) = raw.words.get(1).filter(|word| !word.text().starts_with("--")) else {
+        return;
+    };
+    let makes = first.text().contains(['c', 'r', 'u', 'A']);
+    if first.text().contains('f')
+        && let Some(archive) = raw.words.get(2)
+    {
+        add(archive, if makes { Write } else { Read });
+    }
+    if first.text().contains('x') && !raw.words.iter().any(|word| word.text().starts_with("-C")) {
+        add(&Word { text: Some(".".to_owned()), ..Word::default() }, Write);
+    }
 }
 
-/// What is refused whatever the rules say and whoever agrees. Deleting whole trees is judged where the
-/// workspace is known.
-pub(super) fn floor(name: &str, raw: &Raw) -> Option<String> {
-    let device = |path: &str| {
-        let disks = [
-            "/dev/sd",
-            "/dev/nvme",
-            "/dev/hd",
-            "/dev/vd",
-            "/dev/xvd",
-            "/dev/mmcblk",
-            "/dev/disk",
-            "/dev/mapper",
-            "/dev/dm-",
-            "/dev/loop",
-            "/dev/mem",
-            "/dev/kmem",
-            "/dev/port",
-        ];
-        disks.iter().any(|disk| path.starts_with(disk))
-    };
-    if name.starts_with("mkfs")
-        || matches!(name, "wipefs" | "mkswap" | "fdisk" | "sfdisk" | "parted")
-    {
-        return Some(format!("it makes a file system or changes partitions: {}", raw.text));
+fn is_start(word: &&Word) -> bool {
+    !word.text().starts_with(['-', '(', '!', ','])
+}
+
+/// The words that are no options, and the values of some options.
+fn operands<'a>(raw: &'a Raw, options: &[&str]) -> (Vec<&'a Word>, Vec<(&'a Word, &'a str)>) {
+    let (mut plain, mut valued) = (Vec::new(), Vec::new());
+    let mut rest = raw.words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let text = word.text();
+        if text == "--" {
+            plain.extend(rest);
+            break;
+        }
+        if options.contains(&text) {
+            valued.extend(rest.next().map(|value| (value, value.text())));
+            continue;
+        }
+        let attached = options.iter().find_map(|option| {
+            let rest = text.strip_prefix(option)?;
+            if option.starts_with("--") { rest.strip_prefix('=') } else { Some(rest) }
+        });
+        match attached {
+            Some(value) => valued.push((word, value)),
+            None if text.starts_with('-') && text != "-" => {}
+            None => plain.push(word),
+        }
     }
-    let writes = touches(raw, &[]).into_iter().filter(|t| t.kind != TouchKind::Read);
-    let raw_write = writes.into_iter().find(|t| device(&t.path));
-    raw_write.map(|touch| format!("it writes to the device {}", touch.path))
+    (plain, valued)
+}
+
+/// Whether `find` deletes what it finds, and everything.
+fn what_find_does(raw: &Raw) -> TouchKind {
+    let texts: Vec<&str> = raw.words.iter().map(Word::text).collect();
+    let runs = |pair: &[&str]| {
+        matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir")
+            && REMOVERS.contains(&pair[1].rsplit('/').next().unwrap_or_default())
+    };
+    if !texts.contains(&"-delete") && !texts.windows(2).any(runs) {
+        return Read;
+    }
+    // Whatever chooses between files, other than by the kind or the depth, does not take them all.
+    const CHOOSES: &[&str] = &[
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-regex",
+        "-iregex",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-newer",
+        "-size",
+        "-empty",
+        "-user",
+        "-group",
+        "-perm",
+        "-inum",
+        "-links",
+        "-lname",
+        "-samefile",
+        "-newermt",
+        "-maxdepth",
+        "-nouser",
+        "-nogroup",
+        "-uid",
+        "-gid",
+        "-executable",
+    ];
+    let chooses = texts
+        .windows(2)
+        .any(|pair| CHOOSES.contains(&pair[0]) && !matches!(pair[1], "*" | ".*" | "**"));
+    if chooses { Write } else { DeleteTree }
+}
+
+fn has_option(raw: &Raw, short: char, long: &str) -> bool {
+    raw.words.iter().skip(1).map(Word::text).any(|text| {
+        let bundled = text.starts_with('-') && !text.starts_with("--") && text.contains(short);
+        // Programs take any unambiguous beginning of a long option.
+        let name = text.split('=').next().unwrap_or_default();
+        let spelled = name.len() > 2 && long.starts_with(name) && name.starts_with("--");
+        bundled || spelled
+    })
 }

@@ -6,6 +6,9 @@ use toolwright_tool::Workspace;
 /// Ours and theirs.
 const TOOLS: &[(&str, &str)] = &[
     ("bash", "Bash"),
+    // Words typed into a command are commands, a patch is an edit: hooks that watch those see these.
+    ("bash_input", "Bash"),
+    ("apply_patch", "Edit"),
     ("read", "Read"),
     ("edit", "Edit"),
     ("multiedit", "MultiEdit"),
@@ -26,6 +29,10 @@ const ARGUMENTS: &[(&str, &str)] = &[
     ("newString", "new_string"),
     ("replaceAll", "replace_all"),
 ];
+
+/// Types into a command that runs: to a hook that watches commands, its words are one.
+const TYPES: &str = "bash_input";
+const COMMAND: &str = "command";
 
 /// What their hooks expect to be absolute.
 const PATH: &str = "file_path";
@@ -63,6 +70,11 @@ pub(super) fn arguments(tool: &str, arguments: &Value, workspace: &Workspace) ->
     if let Some(path) = told.get(PATH).and_then(Value::as_str) {
         told[PATH] = workspace.resolve(path).display().to_string().into();
     }
+    if tool == TYPES
+        && let Some(text) = told.get("text").cloned()
+    {
+        told[COMMAND] = text;
+    }
     told
 }
 
@@ -77,6 +89,14 @@ pub(super) fn arguments_back(tool: &str, changed: &Value, told: &Value, original
             && let Some(before) = original.get(own)
         {
             ours[own] = before.clone();
+        }
+    }
+    if tool == TYPES
+        && let Some(entries) = ours.as_object_mut()
+    {
+        let command = entries.remove(COMMAND);
+        if command.as_ref() != told.get(COMMAND) {
+            entries.extend(command.map(|command| ("text".to_owned(), command)));
         }
     }
     ours

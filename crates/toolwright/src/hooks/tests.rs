@@ -59,6 +59,8 @@ fn tools_have_the_names_that_hooks_know() {
     let servers = place(None).servers;
     for (own, expected) in [
         ("bash", "Bash"),
+        ("bash_input", "Bash"),
+        ("apply_patch", "Edit"),
         ("multiedit", "MultiEdit"),
         ("todowrite", "TodoWrite"),
         ("my_files_list", "mcp__my_files__list"),
@@ -67,6 +69,19 @@ fn tools_have_the_names_that_hooks_know() {
     ] {
         assert_eq!(names::tool(own, &servers), expected);
     }
+}
+
+#[test]
+fn words_that_are_typed_are_told_as_a_command_and_come_back_as_words() {
+    let workspace = toolwright_tool::Workspace::new(std::path::Path::new("/usr")).unwrap();
+    let ours = json!({"id": "1", "text": "rm x"});
+    let told = names::arguments("bash_input", &ours, &workspace);
+    assert_eq!(told["command"], "rm x");
+    assert_eq!(names::arguments_back("bash_input", &told, &told, &ours), ours);
+    let mut changed = told.clone();
+    changed["command"] = json!("ls");
+    let back = names::arguments_back("bash_input", &changed, &told, &ours);
+    assert_eq!(back, json!({"id": "1", "text": "ls"}));
 }
 
 #[test]

@@ -1,0 +1,364 @@
+//! Words as programs get them, as far as a line's own text tells.
+
+use std::collections::HashMap;
+
+use tree_sitter::Node;
+
+/// A word of a command as the program would get it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Word {
+    /// Nothing where the shell computes it.
+    pub text: Option<String>,
+    /// The shell may make several words of it: `*`, `?`, `{a,b}`.
+    pub pattern: bool,
+    pub source: String,
+    /// Counts when the beginning of a command is compared with others.
+    pub token: bool,
+    /// A tilde at its beginning, or behind an equals sign, is the home folder and not a letter.
+    pub home: bool,
+}
+
+impl Word {
+    pub(crate) fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// The paths that it names: a leading `~` is the home folder, what is called `~` is `./~`.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let Some(text) = &self.text else { return Vec::new() };
+        self.paths_of(text)
+    }
+
+    /// As [`Self::paths`], for a part of its text (`of=PATH`, `--output=PATH`).
+    pub(crate) fn paths_of(&self, part: &str) -> Vec<String> {
+        let part = match part.starts_with('~') && !self.home {
+            true => format!("./{part}"),
+            false => part.to_owned(),
+        };
+        match self.pattern && part.contains('{') {
+            true => braces(&part),
+            false => vec![part],
+        }
+    }
+}
+
+/// Values that a line gives to variables itself; nothing for those that it computes.
+pub(crate) type Variables = HashMap<String, Option<String>>;
+
+/// Reads words off a tree.
+pub(crate) struct Words<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) variables: &'a Variables,
+}
+
+/// A piece of a word, its value and what the shell may still make of it.
+#[derive(Default)]
+struct Piece {
+    text: Option<String>,
+    pattern: bool,
+    home: bool,
+}
+
+impl Piece {
+    fn literal(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+}
+
+impl Words<'_> {
+    pub(crate) fn source(&self, node: Node<'_>) -> &str {
+        self.line.get(node.byte_range()).unwrap_or_default()
+    }
+
+    pub(crate) fn word(&self, node: Node<'_>) -> Word {
+        let source = self.source(node).to_owned();
+        let token = matches!(
+            node.kind(),
+            "word" | "string" | "raw_string" | "concatenation" | "command_name"
+        );
+        let Piece { text, pattern, home } = self.value(node, "");
+        Word { text, pattern, source, token, home }
+    }
+
+    /// The text that the shell makes of a word behind `before`, and whether it may become several.
+    fn value(&self, node: Node<'_>, before: &str) -> Piece {
+        let source = self.source(node);
+        let at_start = before.is_empty() || before.ends_with(['=', ':']);
+        match node.kind() {
+            "word" | "number" | "command_name" | "special_variable_name" => {
+                let pattern = source.contains(['*', '?', '[']) || is_brace(source);
+                let tilde = at_start && source.starts_with('~') || source.contains("=~");
+                let user = source.split('/').next().unwrap_or_default();
+                if at_start && source.starts_with('~') && user != "~" {
+                    // Somebody else's home, or a folder of the shell's own list.
+                    return Piece::default();
+                }
+                Piece { text: Some(unescape(source)), pattern, home: tilde }
+            }
+            "raw_string" => Piece {
+                text: source
+                    .strip_prefix('\'')
+                    .and_then(|s| s.strip_suffix('\''))
+                    .map(str::to_owned),
+                ..Piece::default()
+            },
+            "ansi_c_string" => Piece { text: ansi_c(source), ..Piece::default() },
+            "translated_string" => match node.named_child(0) {
+                Some(string) => self.value(string, before),
+                None => Piece::default(),
+            },
+            "string" => self.quoted(node, before),
+            "simple_expansion" | "expansion" | "command_substitution" => {
+                self.expanded(source, before, false)
+            }
+            "concatenation" => {
+                let mut whole = Piece::literal("");
+                whole.pattern = is_brace(source);
+                let mut cursor = node.walk();
+                let mut end = node.start_byte();
+                for child in node.named_children(&mut cursor) {
+                    // What stands between two pieces is a letter of the word too (a lone `$` or `{`).
+                    let gap = self.line.get(end..child.start_byte()).unwrap_or_default();
+                    end = child.end_byte();
+                    let before = format!("{}{gap}", whole.text.as_deref().unwrap_or("x"));
+                    let piece = self.value(child, &before);
+                    whole.pattern |= piece.pattern;
+                    whole.home |= piece.home;
+                    whole.text = whole.text.zip(piece.text).map(|(text, more)| text + gap + &more);
+                }
+                let gap = self.line.get(end..node.end_byte()).unwrap_or_default();
+                whole.text = whole.text.map(|text| text + gap);
+                whole
+            }
+            "extglob_pattern" | "regex" | "brace_expression" => {
+                Piece { text: Some(source.to_owned()), pattern: true, home: false }
+            }
+            _ => Piece::default(),
+        }
+    }
+
+    /// The content of a double-quoted string, if nothing in it is computed.
+    fn quoted(&self, node: Node<'_>, before: &str) -> Piece {
+        let (Some(start), Some(end)) = (
+            node.start_byte().checked_add(1),
+            node.end_byte().checked_sub(1).filter(|end| *end > node.start_byte()),
+        ) else {
+            return Piece::default();
+        };
+        let mut whole = Piece::literal("");
+        let mut at = start;
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            let gap = self.line.get(at..child.start_byte()).unwrap_or_default();
+            at = child.end_byte();
+            let text = whole.text.as_deref().unwrap_or("x");
+            let piece = match child.kind() {
+                "string_content" => {
+                    Piece { text: in_quotes(self.source(child)), ..Piece::default() }
+                }
+                _ => self.expanded(self.source(child), &format!("{before}{text}{gap}"), true),
+            };
+            whole.home |= piece.home;
+            whole.text = whole.text.zip(piece.text).map(|(text, more)| text + gap + &more);
+        }
+        let gap = self.line.get(at..end).unwrap_or_default();
+        whole.text = whole.text.zip(in_quotes(gap)).map(|(text, more)| text + &more);
+        whole
+    }
+
+    /// What an expansion gives, for the few that can be told.
+    fn expanded(&self, source: &str, before: &str, is_quoted: bool) -> Piece {
+        let at_start = before.is_empty() || before.ends_with(['=', ':']);
+        let command = source
+            .strip_prefix("$(")
+            .and_then(|s| s.strip_suffix(')'))
+            .or_else(|| source.strip_prefix('`').and_then(|s| s.strip_suffix('`')));
+        if let Some(command) = command {
+            // Where it stands; of a repository, the top is as far up as it goes.
+            return match command.trim() {
+                "pwd" | "pwd -P" | "git rev-parse --show-toplevel" if at_start => {
+                    Piece::literal(".")
+                }
+                _ => Piece::default(),
+            };
+        }
+        let name = source.trim_start_matches('$').trim_start_matches('{').trim_end_matches('}');
+        match self.variables.get(name) {
+            Some(Some(value)) => {
+                let splits = value.chars().any(char::is_whitespace) || value.is_empty();
+                if !is_quoted && splits {
+                    return Piece::default();
+                }
+                let pattern = !is_quoted && value.contains(['*', '?', '[']);
+                let home = value.starts_with('~') && at_start;
+                Piece { text: Some(value.clone()), pattern, home }
+            }
+            Some(None) => Piece::default(),
+            None if at_start && name == "HOME" => {
+                Piece { text: Some("~".to_owned()), pattern: false, home: true }
+            }
+            None if at_start && name == "PWD" => Piece::literal("."),
+            None => Piece::default(),
+        }
+    }
+}
+
+fn is_brace(source: &str) -> bool {
+    source.contains('{') && (source.contains(',') || source.contains(".."))
+}
+
+/// Without the backslashes that protect single characters outside of quotes.
+pub(crate) fn unescape(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut characters = source.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => match characters.next() {
+                Some('\n') | None => {}
+                Some(next) => text.push(next),
+            },
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+/// The literal part of a double-quoted string.
+pub(crate) fn in_quotes(source: &str) -> Option<String> {
+    let mut text = String::with_capacity(source.len());
+    let mut characters = source.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => match characters.next() {
+                Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
+                Some('\n') => {}
+                Some(next) => text.extend(['\\', next]),
+                None => text.push('\\'),
+            },
+            '`' => return None,
+            c => text.push(c),
+        }
+    }
+    Some(text)
+}
+
+/// `$'…'`, where it holds nothing but what every shell knows.
+fn ansi_c(source: &str) -> Option<String> {
+    let inner = source.strip_prefix("$'")?.strip_suffix('\'')?;
+    let mut bytes: Vec<u8> = Vec::with_capacity(inner.len());
+    let mut rest = inner.chars().peekable();
+    let digits = |rest: &mut std::iter::Peekable<std::str::Chars<'_>>, radix: u32, most: usize| {
+        let mut value = None;
+        for _ in 0..most {
+            let Some(digit) = rest.peek().and_then(|c| c.to_digit(radix)) else { break };
+            rest.next();
+            value = Some(value.unwrap_or(0_u32) * radix + digit);
+        }
+        value
+    };
+    while let Some(c) = rest.next() {
+        let mut push = |c: char| bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+        if c != '\\' {
+            push(c);
+            continue;
+        }
+        match rest.peek()? {
+            'x' => {
+                rest.next();
+                bytes.push(u8::try_from(digits(&mut rest, 16, 2)?).ok()?);
+            }
+            'u' | 'U' => {
+                let most = if rest.next() == Some('u') { 4 } else { 8 };
+                let c = char::from_u32(digits(&mut rest, 16, most)?)?;
+                bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            '0'..='7' => bytes.push(u8::try_from(digits(&mut rest, 8, 3)?).ok()?),
+            _ => match rest.next()? {
+                'n' => push('\n'),
+                't' => push('\t'),
+                'r' => push('\r'),
+                'a' => push('\u{7}'),
+                'b' => push('\u{8}'),
+                'e' | 'E' => push('\u{1b}'),
+                'f' => push('\u{c}'),
+                'v' => push('\u{b}'),
+                c @ ('\\' | '\'' | '"' | '?') => push(c),
+                _ => return None,
+            },
+        }
+    }
+    // A shell ends the word at a NUL.
+    (!bytes.contains(&0)).then_some(())?;
+    String::from_utf8(bytes).ok()
+}
+
+/// Words that a brace expression may become, at most: more are no longer told apart.
+const BRACES_CAP: usize = 64;
+
+/// `{a,b}` in all combinations. The text as it is stands among them, for braces that are quoted.
+fn braces(text: &str) -> Vec<String> {
+    let mut found = vec![text.to_owned()];
+    let mut at = 0;
+    while at < found.len() && found.len() < BRACES_CAP {
+        if let Some((before, choices, after)) = first_brace(&found[at]) {
+            let more = choices.iter().map(|choice| format!("{before}{choice}{after}"));
+            let more: Vec<String> = more.filter(|word| !found.contains(word)).collect();
+            found.extend(more);
+        }
+        at += 1;
+    }
+    found.truncate(BRACES_CAP);
+    found
+}
+
+/// The first expression with commas in it: what stands before, its choices, what stands behind.
+fn first_brace(text: &str) -> Option<(String, Vec<String>, String)> {
+    for (open, _) in text.match_indices('{') {
+        let mut depth = 0_usize;
+        let mut cuts = vec![open];
+        for (at, c) in text.char_indices().skip_while(|(at, _)| *at < open) {
+            match c {
+                '{' => depth += 1,
+                ',' if depth == 1 => cuts.push(at),
+                '}' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        cuts.push(at);
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if depth == 0 && cuts.len() > 2 {
+            let choices = cuts.windows(2).map(|pair| text[pair[0] + 1..pair[1]].to_owned());
+            let end = cuts.last().map_or(text.len(), |end| end + 1);
+            return Some((text[..open].to_owned(), choices.collect(), text[end..].to_owned()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_become_all_their_words() {
+        let words = |text| braces(text).into_iter().skip(1).collect::<Vec<_>>();
+        assert_eq!(words("{/,x}"), ["/", "x"]);
+        assert_eq!(words("a{b,c}d"), ["abd", "acd"]);
+        assert!(words("{a,{b,c}}").contains(&"c".to_owned()));
+        assert_eq!(words("{a}"), [] as [&str; 0]);
+        assert!(braces(&"{a,b}".repeat(40)).len() <= BRACES_CAP);
+        assert_eq!(words("{a,b"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn words_in_the_manner_of_c_are_read() {
+        assert_eq!(ansi_c("$'\\x72\\155 \\u2f'").as_deref(), Some("rm /"));
+        assert_eq!(ansi_c("$'a\\'b'").as_deref(), Some("a'b"));
+        assert_eq!(ansi_c("$'a\\0b'"), None);
+        assert_eq!(ansi_c("$'\\cA'"), None);
+    }
+}

@@ -1,0 +1,301 @@
+//! Whether a program that takes orders from the folder it runs in can be taken at its word there. Git
+//! runs programs that a repository's configuration and hooks name; an unpacked folder may have brought
+//! its own. Everything here is a list of what is known to be harmless.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolwright_permission::Obeys;
+
+use crate::workspace::Workspace;
+
+pub(crate) fn is_tame(obeys: Option<Obeys>, place: &Path, workspace: &Workspace) -> bool {
+    match obeys {
+        None => true,
+        Some(Obeys::Toolchain) => place.ancestors().all(|folder| {
+            let files = ["rust-toolchain", "rust-toolchain.toml", "go.mod", "go.work"];
+            files.iter().all(|file| !folder.join(file).exists())
+        }),
+        Some(Obeys::Git) => is_tame_repository(place, workspace),
+    }
+}
+
+/// Bytes of a configuration that are read: a longer one is nobody's work.
+const CONFIG_CAP_BYTES: u64 = 256 << 10;
+
+/// Submodules whose configuration is looked at.
+const MODULES_CAP: usize = 64;
+
+/// Of a section, the settings that run nothing; a star stands for all.
+const KNOWN: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+            "eol",
+            "safecrlf",
+            "abbrev",
+            "quotepath",
+            "compression",
+            "bigfilethreshold",
+            "untrackedcache",
+            "checkstat",
+            "trustctime",
+            "preloadindex",
+            "longpaths",
+            "sharedrepository",
+            "whitespace",
+            "commentchar",
+            "splitindex",
+            "sparsecheckout",
+            "sparsecheckoutcone",
+            "multipackindex",
+            "commitgraph",
+            "fscache",
+            "protectntfs",
+            "protecthfs",
+            "excludesfile",
+            "hidedotfiles",
+        ],
+    ),
+    (
+        "extensions",
+        &[
+            "objectformat",
+            "refstorage",
+            "worktreeconfig",
+            "preciousobjects",
+            "compatobjectformat",
+            "relativeworktrees",
+        ],
+    ),
+    (
+        "remote",
+        &[
+            "url",
+            "fetch",
+            "pushurl",
+            "push",
+            "tagopt",
+            "prune",
+            "prunetags",
+            "skipdefaultupdate",
+            "mirror",
+            "gh-resolved",
+            "followremotehead",
+        ],
+    ),
+    ("branch", &["*"]),
+    ("user", &["name", "email", "signingkey", "useconfigonly"]),
+    ("author", &["*"]),
+    ("committer", &["*"]),
+    ("color", &["*"]),
+    ("column", &["*"]),
+    ("advice", &["*"]),
+    ("pull", &["*"]),
+    ("push", &["*"]),
+    ("fetch", &["*"]),
+    ("init", &["*"]),
+    ("rebase", &["*"]),
+    ("rerere", &["*"]),
+    (
+        "status",
+        &["short", "branch", "showuntrackedfiles", "relativepaths", "aheadbehind", "renames"],
+    ),
+    ("commit", &["*"]),
+    ("gc", &["*"]),
+    ("gui", &["*"]),
+    ("index", &["*"]),
+    ("maintenance", &["*"]),
+    ("pack", &["*"]),
+    ("stash", &["*"]),
+    ("tag", &["*"]),
+    ("alias", &["*"]),
+    ("http", &["*"]),
+    ("url", &["*"]),
+    ("lfs", &["*"]),
+    (
+        "submodule",
+        &[
+            "url",
+            "active",
+            "path",
+            "branch",
+            "ignore",
+            "recurse",
+            "fetchrecursesubmodules",
+            "shallow",
+        ],
+    ),
+    ("merge", &["conflictstyle", "ff", "renamelimit", "renames", "log", "branchdesc", "stat"]),
+    (
+        "diff",
+        &[
+            "renames",
+            "algorithm",
+            "colormoved",
+            "mnemonicprefix",
+            "noprefix",
+            "context",
+            "renamelimit",
+            "indentheuristic",
+        ],
+    ),
+    ("log", &["date", "decorate", "abbrevcommit", "follow"]),
+    ("blame", &["date", "coloring", "showemail"]),
+    ("github", &["*"]),
+    ("vscode-merge-base", &["*"]),
+    ("feature", &["*"]),
+    ("credential", &["username", "usehttppath"]),
+];
+
+/// The repository that git would use in a folder: its configuration names no programs, it has no hook
+/// that looking would start, and it is the workspace's own.
+fn is_tame_repository(place: &Path, workspace: &Workspace) -> bool {
+    for folder in place.ancestors() {
+        if !workspace.contains(folder) {
+            break;
+        }
+        let git = folder.join(".git");
+        if fs::symlink_metadata(&git).is_ok() {
+            return obeys_nobody(&git);
+        }
+        // Git takes a folder that looks like a repository for one.
+        if folder.join("HEAD").exists() && folder.join("objects").exists() {
+            return false;
+        }
+    }
+    // None of the workspace's: git says so, or finds one further up that is the user's own.
+    true
+}
+
+fn obeys_nobody(git: &Path) -> bool {
+    let Some(folder) = real_folder(git) else { return false };
+    // A work tree of a repository has its settings with that.
+    let common = fs::read_to_string(folder.join("commondir"))
+        .map_or_else(|_| folder.clone(), |common| folder.join(common.trim()));
+    let mut files = vec![common.join("config")];
+    files.extend([folder.join("config.worktree"), common.join("config.worktree")]);
+    if !add_modules(&common.join("modules"), 3, &mut files) {
+        return false;
+    }
+    let hook = |folder: &Path| folder.join("hooks/post-index-change").exists();
+    !hook(&common) && !hook(&folder) && files.iter().all(|file| is_tame_file(file))
+}
+
+/// `.git` itself, or the folder that a file of this name points to.
+fn real_folder(git: &Path) -> Option<PathBuf> {
+    let metadata = fs::symlink_metadata(git).ok()?;
+    if metadata.is_dir() {
+        return Some(git.to_owned());
+    }
+    let text = fs::read_to_string(git).ok().filter(|text| text.len() < 8_192)?;
+    let to = text.strip_prefix("gitdir:")?.trim();
+    Some(git.parent()?.join(to))
+}
+
+/// The configurations of submodules, which `git status` enters.
+fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.join("hooks/post-index-change").exists() || files.len() > MODULES_CAP {
+            return false;
+        }
+        let config = path.join("config");
+        if config.exists() {
+            files.push(config);
+        } else if depth > 0 && path.is_dir() && !add_modules(&path, depth - 1, files) {
+            return false;
+        }
+    }
+    true
+}
+
+/// A file that is not there orders nothing.
+fn is_tame_file(file: &Path) -> bool {
+    match fs::metadata(file) {
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
+        Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame_text(&text)),
+    }
+}
+
+/// Each setting must be known. What is not plainly `[section "name"]` or `key = value` is not.
+fn is_tame_text(text: &str) -> bool {
+    let mut known: &[&str] = &[];
+    text.lines().all(|line| {
+        let line = line.trim();
+        // It goes on in the next line, or seems to.
+        if line.ends_with('\\') {
+            return false;
+        }
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if let Some(head) = line.strip_prefix('[') {
+            // A setting may stand behind the bracket: then there is more than one reads at a glance.
+            let Some(head) = head.strip_suffix(']') else { return false };
+            let name = head.split([' ', '\t', '.']).next().unwrap_or_default().to_lowercase();
+            if head.matches(']').count() > 0 {
+                return false;
+            }
+            let section = KNOWN.iter().find(|(section, _)| *section == name);
+            known = section.map_or(&[], |(_, keys)| keys);
+            return section.is_some();
+        }
+        let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
+        known.contains(&"*") || known.contains(&key.as_str())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_configurations_are_tame() {
+        assert!(is_tame_text(
+            "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
+             [remote \"origin\"]\n\turl = git@example.org:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+             [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A\n# x\n"
+        ));
+        assert!(is_tame_text(""));
+    }
+
+    #[test]
+    fn what_may_run_something_is_not() {
+        for text in [
+            "[core]\n\tfsmonitor = touch x",
+            "[CORE]\n\tFSMONITOR = x",
+            "[core] fsmonitor = x",
+            "[core]\n\tpager = x",
+            "[core]\n\thooksPath = x",
+            "[core]\n\tworktree = /",
+            "[core]\n\tsshCommand = x",
+            "[include]\n\tpath = x",
+            "[includeIf \"gitdir:x\"]\n\tpath = x",
+            "[diff]\n\texternal = x",
+            "[diff \"a\"]\n\ttextconv = x",
+            "[filter \"a\"]\n\tclean = x",
+            "[gpg]\n\tprogram = x",
+            "[pager]\n\tlog = x",
+            "[remote \"a\"]\n\tpromisor = true",
+            "[remote \"a\"]\n\tuploadpack = x",
+            "[merge \"a\"]\n\tdriver = x",
+            "[submodule \"a\"]\n\tupdate = !x",
+            "[nobody]\n\tknows = x",
+            "[core]\n# a \\\n\tfsmonitor = x",
+            "[user]\n\tname = a \\\n[core]\n\tfsmonitor = x",
+        ] {
+            assert!(!is_tame_text(text), "{text}");
+        }
+    }
+}
