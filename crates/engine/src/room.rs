@@ -242,7 +242,7 @@ impl Turn<'_> {
         let cost = self.world.price.map(|price| price.of(&usage));
         self.world.budget.purse.spend(cost.unwrap_or(0.0));
         let session = self.world.record.session();
-        let files = Files::of(&session.items()[..keep_from]);
+        let files = Files::of(session, keep_from);
         // Where a newer message stands behind the notes, the older one is part of them.
         let is_prompt = |item: &Item| matches!(item, Item::Prompt(_));
         let repeats = !session.items()[keep_from..].iter().any(is_prompt);

@@ -89,9 +89,18 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touched: Touched,
     },
+    /// Something about a running call that must survive it, for a model that never gets its result.
+    CallNoted {
+        call: usize,
+        text: String,
+    },
     CallSettled {
         call: usize,
         outcome: Outcome,
+    },
+    /// Jobs that ended with the process that ran them.
+    JobsEnded {
+        jobs: Vec<String>,
     },
     TurnEnded {
         status: TurnStatus,

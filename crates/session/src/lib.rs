@@ -11,11 +11,13 @@ mod entry;
 mod fold;
 mod id;
 mod line;
+mod lock;
 mod log;
 #[cfg(test)]
 mod log_tests;
 mod retention;
 mod spending;
+mod standing;
 mod step;
 mod store;
 mod tree;
@@ -28,9 +30,10 @@ pub use entry::{
 };
 pub use fold::{Compaction, Item, Place, Prompt, Session};
 pub use id::{EntryId, Mark, NoEntryId};
-pub use log::{Log, LogError, Notice};
+pub use log::{Log, LogError, Notice, SyncHandle};
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
+pub use standing::Standing;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
 pub use tree::Tree;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Header};
 use crate::fold::Session;
 use crate::id::{EntryId, Mark};
 use crate::line::{self, Head};
@@ -197,12 +197,16 @@ impl Tree {
         branch
     }
 
-    /// The session as it is at the end of this branch.
-    pub(crate) fn fold(&self, leaf: usize) -> Result<Session, LogError> {
+    /// The session as it is at the end of this branch, begun by `new`.
+    pub(crate) fn fold(
+        &self,
+        leaf: usize,
+        new: fn(Header) -> Session,
+    ) -> Result<Session, LogError> {
         let mut session = None;
         self.read(&self.branch(leaf), |entry, mark| match (&mut session, entry) {
             (Some(session), entry) => Session::apply(session, entry, mark),
-            (None, Entry::Session(header)) => session = Some(Session::new(header)),
+            (None, Entry::Session(header)) => session = Some(new(header)),
             (None, _) => {}
         })?;
         session.ok_or_else(|| LogError::NoHeader { path: self.path.clone() })

@@ -101,7 +101,7 @@ impl Kept {
     }
 
     pub fn loaded(&self) -> Session {
-        self.store.peek(&self.session.header.session).unwrap()
+        self.store.glance(&self.session.header.session).unwrap()
     }
 
     pub fn assert_memory_is_file(&self) {
@@ -180,7 +180,7 @@ fn positions_are_those_of_the_branch() {
     };
     kept.add([pruned, compacted]);
     kept.assert_memory_is_file();
-    let mut loaded = kept.loaded();
+    let mut loaded = kept.store.peek(&kept.session.header.session).unwrap();
     let Item::Step(step) = &loaded.items()[3] else { panic!() };
     assert!(step.calls().next().unwrap().is_pruned());
     let turns = format!("{:?}", loaded.turns());

@@ -166,6 +166,9 @@ async fn run_all(batch: Prepared, context: &RunContext) -> Result<Vec<Outcome>, 
                 Update::Progress { position, text } => {
                     context.progress.update(format!("[{}] {text}", places[position] + 1));
                 }
+                Update::Noted { position, text } => {
+                    context.progress.note(format!("[{}] {text}", places[position] + 1));
+                }
                 Update::Settled { position, outcome } => {
                     settled += 1;
                     context.progress.update(format!("{settled} of {} done", places.len()));

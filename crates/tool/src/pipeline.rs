@@ -112,6 +112,11 @@ pub enum Update {
         position: usize,
         text: String,
     },
+    /// Something about the running call that must survive it.
+    Noted {
+        position: usize,
+        text: String,
+    },
     /// The call's end. Exactly one per call.
     Settled {
         position: usize,

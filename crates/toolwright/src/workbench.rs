@@ -328,8 +328,8 @@ impl Workbench {
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
         let before = match options.session {
             SessionChoice::New => None,
-            SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
-            SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
+            SessionChoice::Latest => Some(self.store().glance_latest(self.workspace.directory())?),
+            SessionChoice::Id(ref id) => Some(self.store().glance(id)?),
         };
         // A session goes on with the agent and the model that it had, unless others are named.
         let worked = before.as_ref().and_then(last_agent);
@@ -405,8 +405,8 @@ impl Workbench {
         let made_by = env!("CARGO_PKG_VERSION");
         if fork {
             let original = match choice {
-                SessionChoice::Id(id) => store.peek(id)?,
-                SessionChoice::New | SessionChoice::Latest => store.peek_latest(directory)?,
+                SessionChoice::Id(id) => store.glance(id)?,
+                SessionChoice::New | SessionChoice::Latest => store.glance_latest(directory)?,
             };
             let (log, session) = store.fork(&original, made_by)?;
             return Ok((log, session, Vec::new()));
