@@ -119,10 +119,10 @@ impl Turn<'_> {
                         Err(error) => result = Err(error.into()),
                     }
                 }
-                Update::Progress { position, text } => {
+                Update::Progress { position, text, keep: false } => {
                     self.emit(Event::CallProgress { position, text }).await;
                 }
-                Update::Noted { position, text } => {
+                Update::Progress { position, text, keep: true } => {
                     let entry = Entry::CallNoted { call: position, text };
                     if let Err(error) = self.world.record.add(entry) {
                         result = Err(error.into());
@@ -193,7 +193,6 @@ fn placed(update: Update, places: &[usize]) -> Update {
     match &mut update {
         Update::Starting { position, .. }
         | Update::Progress { position, .. }
-        | Update::Noted { position, .. }
         | Update::Settled { position, .. } => *position = places[*position],
         Update::Fatal { .. } => {}
     }

@@ -244,7 +244,8 @@ impl Engine {
         let agent = self.agent.clone();
         let prompt = Entry::Prompt { content, agent, model, steer: false, queued };
         let settled = settle_open_calls(&mut self.record, Left::All);
-        if let Err(error) = settled.and_then(|()| self.record.add(prompt)) {
+        let told = settled.and_then(|()| self.tell_of_what_was_left());
+        if let Err(error) = told.and_then(|()| self.record.add(prompt)) {
             return self.end(Over::from(error), cancel, events).await;
         }
         // What works for somebody else lives on what that one has.
@@ -252,6 +253,14 @@ impl Engine {
             self.budget.purse.refill();
         }
         self.resume(cancel, events).await
+    }
+
+    /// With a prompt and not before: until then nothing is left to do.
+    fn tell_of_what_was_left(&mut self) -> Result<(), LogError> {
+        match self.record.session().left_behind().map(str::to_owned) {
+            Some(text) => self.record.add(Entry::Note { text }),
+            None => Ok(()),
+        }
     }
 
     /// A prompt that never became one: what waited for its time waits no longer, and nothing of the

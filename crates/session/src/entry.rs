@@ -111,6 +111,9 @@ pub enum Entry {
         /// The last entry of what was left.
         from: Option<EntryId>,
         why: MoveReason,
+        /// What the model should know of what was left; it is told with the next prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// A name for an entry, wherever in the file it stands. An empty one takes the name away.
     Labelled {

@@ -66,6 +66,7 @@ pub struct Session {
     forgotten: usize,
     standing: Standing,
     title: Option<String>,
+    left_behind: Option<String>,
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
@@ -91,6 +92,7 @@ impl Session {
             forgotten: 0,
             standing: Standing::default(),
             title: None,
+            left_behind: None,
             usage: Usage::default(),
             ended: None,
             brief: None,
@@ -122,6 +124,11 @@ impl Session {
     /// The first item that is in memory with all that it says.
     pub fn remembered_from(&self) -> usize {
         self.forgotten
+    }
+
+    /// What the model should be told with the next prompt, about the branch that was left.
+    pub fn left_behind(&self) -> Option<&str> {
+        self.left_behind.as_deref()
     }
 
     /// Where each item stands, in the order of [`Self::items`].
@@ -237,6 +244,7 @@ impl Session {
             Entry::Session(_) => {}
             Entry::Prompt { content, agent, model, steer, queued } => {
                 self.ended = None;
+                self.left_behind = None;
                 self.queued.retain(|waiting| Some(waiting.id) != queued);
                 if !steer {
                     self.notes = None;
@@ -305,12 +313,16 @@ impl Session {
                 }
             }
             Entry::TurnEnded { status } => self.ended = Some(status),
-            // What waited belongs to the branch that was left; one that is gone back to is as it was.
-            Entry::Moved { why: MoveReason::Branched | MoveReason::Undone, .. } => {
-                self.queued.clear();
+            Entry::Moved { why, note, .. } => {
+                // What waited belongs to the branch that was left; one that is gone back to is as it
+                // was.
+                if matches!(why, MoveReason::Branched | MoveReason::Undone) {
+                    self.queued.clear();
+                }
+                self.left_behind = note;
             }
             // The tree knows the names.
-            Entry::Moved { .. } | Entry::Labelled { .. } => {}
+            Entry::Labelled { .. } => {}
         }
     }
 

@@ -15,6 +15,7 @@ mod lock;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod message;
 mod retention;
 mod spending;
 mod standing;
@@ -31,6 +32,7 @@ pub use entry::{
 pub use fold::{Compaction, Item, Place, Prompt, Session};
 pub use id::{EntryId, Mark, NoEntryId};
 pub use log::{Log, LogError, Notice, SyncHandle};
+pub use message::NotFound;
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
 pub use standing::Standing;

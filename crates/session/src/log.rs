@@ -154,12 +154,19 @@ impl Log {
 
     /// Goes on behind `target`, which may stand anywhere in the file. What was the end until now is
     /// left behind; its last entry is in the record. Gives the session as it is there.
+    ///
+    /// Files stay as they are: where they were changed on the way that is left, the model is told so
+    /// with the next prompt, unless the move is part of an undo, which looks after files itself.
     pub fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
         let mut tree = Tree::scan(&self.path)?;
         let none = || LogError::NoEntry { path: self.path.clone(), id: target };
         let place = tree.find(target).ok_or_else(none)?;
         let mut session = tree.fold(place, Session::new)?;
-        let moved = Entry::Moved { from: self.leaf, why };
+        let note = match why {
+            MoveReason::Branched | MoveReason::Switched => tree.left_behind(place)?,
+            MoveReason::Undone | MoveReason::Redone | MoveReason::Other => None,
+        };
+        let moved = Entry::Moved { from: self.leaf, why, note };
         let mark = self.append_to(Some(target), &moved)?;
         session.apply(moved, mark);
         Ok(session)

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::entry::{Entry, Header};
+use crate::entry::{Entry, Header, MoveReason};
 use crate::fold::{Session, title_of};
 use crate::id::EntryId;
 use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
+use crate::message::NotFound;
 use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub enum OpenError {
     Ambiguous { given: String, found: Vec<String> },
     #[error("there is no session in {0} to continue; start one with `tw run \"…\"`")]
     NoneYet(PathBuf),
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -131,6 +134,11 @@ impl Store {
             }
         })?;
         written?;
+        if let Some(note) = tree.left_behind(leaf)? {
+            let moved = Entry::Moved { from: None, why: MoveReason::Branched, note: Some(note) };
+            let mark = log.append(&moved)?;
+            session.apply(moved, mark);
+        }
         Ok((log, session))
     }
 

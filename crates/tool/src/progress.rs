@@ -61,9 +61,10 @@ impl Progress {
             self.shared.changed.notified().await;
             for text in self.take_notes() {
                 // A receiver that is gone is seen below.
-                updates.send(Update::Noted { position, text }).await.ok();
+                let note = Update::Progress { position, text, keep: true };
+                updates.send(note).await.ok();
             }
-            let update = Update::Progress { position, text: self.newest() };
+            let update = Update::Progress { position, text: self.newest(), keep: false };
             if updates.send(update).await.is_err() {
                 return std::future::pending().await;
             }
