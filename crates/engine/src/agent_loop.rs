@@ -20,7 +20,7 @@ use toolwright_llm::{
     Content, Failure, FailureKind, Finish, FinishReason, Model, Price, Reply, Request, ToolChoice,
 };
 use toolwright_permission::Request as PermissionRequest;
-use toolwright_session::{Entry, LogError, QueueKind, TurnStatus};
+use toolwright_session::{Entry, LogError, QueueKind, TurnStatus, fail_point};
 use toolwright_tool::{CallRequest, Decision, EarlyCalls, FinalAnswer, Hint, Pipeline, Question};
 
 use crate::answer::{Oddity, call_requests, reply_parts};
@@ -422,6 +422,7 @@ impl<'a> Turn<'a> {
         let Some((reply, early)) = self.listen(request, may_start_early).await? else {
             return Ok(StepEnd::TimeIsUp);
         };
+        fail_point("step.heard");
         let Reply { blocks, usage, finish } = reply;
         let finish = finish.unwrap_or(Finish { reason: FinishReason::Unknown, raw: String::new() });
         let mut parts = reply_parts(blocks, self.world.record.session());

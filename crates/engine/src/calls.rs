@@ -3,7 +3,7 @@
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::FinishReason;
-use toolwright_session::{Entry, Outcome, Session};
+use toolwright_session::{Entry, Outcome, Session, fail_point};
 use toolwright_tool::{Batch, CallRequest, EarlyCalls, Update};
 
 use crate::agent_loop::{Over, Turn};
@@ -139,7 +139,9 @@ impl Turn<'_> {
         }
         result?;
         if any_effects {
+            fail_point("call.recorded");
             self.world.record.sync().await?;
+            fail_point("call.synced");
         }
         for (position, tool, summary, go) in starting {
             let call = self.call_id(position);
@@ -156,8 +158,10 @@ impl Turn<'_> {
         outcome: Outcome,
         effects: bool,
     ) -> Result<(), Over> {
+        fail_point("call.done");
         let entry = Entry::CallSettled { call: position, outcome: outcome.clone() };
         self.world.record.add(entry)?;
+        fail_point("call.settled");
         let step = self.world.record.session().last_step();
         let call = step.and_then(|s| s.calls().nth(position));
         let (id, arguments) = call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();

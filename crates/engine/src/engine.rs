@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice};
-use toolwright_session::{Call, Entry, EntryId, LogError, MoveReason, Session, Slot};
+use toolwright_session::{Call, Entry, EntryId, LogError, MoveReason, Session, Slot, fail_point};
 use toolwright_tool::{Pipeline, Registry};
 
 use crate::agent_loop::{Clock, Over, SystemClock, World, compact_now, run_turn};
@@ -248,6 +248,7 @@ impl Engine {
         if let Err(error) = told.and_then(|()| self.record.add(prompt)) {
             return self.end(Over::from(error), cancel, events).await;
         }
+        fail_point("prompt.kept");
         // What works for somebody else lives on what that one has.
         if self.record.session().header.parent.is_none() {
             self.budget.purse.refill();
@@ -376,6 +377,7 @@ impl Engine {
                 _ => turn_end(self.record.session(), &Over::from(error)),
             };
         }
+        fail_point("turn.ended");
         // Whoever hears of the end may pull the plug.
         let synced = self.record.sync().await;
         if let Some(error) = synced.err().filter(|_| end.problem.is_none()) {

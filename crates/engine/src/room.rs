@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_llm::{
     Content, FailureKind, Reply, ReplyKind, Request, ToolChoice, Turn as Said, Usage,
 };
-use toolwright_session::{CallPlace, Ending, Entry, Item, Session, Step, StepBlock};
+use toolwright_session::{CallPlace, Ending, Entry, Item, Session, Step, StepBlock, fail_point};
 use toolwright_tool::canonical;
 
 use crate::agent_loop::{Over, Turn};
@@ -249,6 +249,7 @@ impl Turn<'_> {
         let prompt = transcript::last_prompt(&session.items()[..keep_from]);
         let summary = transcript::summary(&notes, &files, prompt.filter(|_| repeats));
         let reason = reason.to_owned();
+        fail_point("room.noted");
         self.world.record.add(Entry::Compacted { summary, keep_from, reason, usage, cost })?;
         self.after_making_room();
         self.tell_again().await?;

@@ -8,6 +8,7 @@
 
 mod branches;
 mod entry;
+mod fail;
 mod fold;
 mod id;
 mod line;
@@ -29,6 +30,7 @@ pub use branches::Branch;
 pub use entry::{
     CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
 };
+pub use fail::{FAIL_POINTS, fail_point};
 pub use fold::{Compaction, Item, Place, Prompt, Session};
 pub use id::{EntryId, Mark, NoEntryId};
 pub use log::{Log, LogError, Notice, SyncHandle};

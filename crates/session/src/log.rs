@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, Header, MoveReason};
+use crate::fail::fail_point;
 use crate::fold::Session;
 use crate::id::{EntryId, Mark, now};
 use crate::line::{self, FORMAT};
@@ -100,6 +101,7 @@ impl Log {
         }
         let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(failed)?;
         lock(&file, path)?;
+        fail_point("log.created");
         Ok(Self { is_new: true, ..Self::over(file, path, 0) })
     }
 
@@ -176,8 +178,10 @@ impl Log {
         // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
         let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate());
         let mark = Mark { id: EntryId::new(id), parent, time: now() };
+        fail_point("append.before");
         match line::write(&self.file, &mark, entry) {
             Ok(length) => {
+                fail_point("append.after");
                 self.length += length;
                 self.leaf = Some(mark.id);
                 Ok(mark)

@@ -8,6 +8,7 @@ mod crash;
 mod demo;
 mod edits;
 mod guards;
+mod harness;
 mod hooks;
 mod images;
 mod jobs;
@@ -29,6 +30,7 @@ mod sessions;
 mod stats;
 mod subagents;
 mod tools_command;
+mod tree;
 
 use serde_json::Value;
 use toolwright_testkit::{Captured, Folder};
