@@ -23,6 +23,7 @@ mod person;
 mod planning;
 mod processes;
 mod queues;
+mod resume;
 mod retention;
 mod room;
 mod search;
