@@ -17,7 +17,7 @@ fn calls_that_had_not_begun_run_and_the_one_in_between_does_not_run_twice() {
         .call("write", json!({"filePath": "later.txt", "content": "x"}))
         .call("read", json!({"filePath": "log"}))
         .into()]);
-    let folder = folder().with_model(&server, Wire::Anthropic);
+    let folder = folder().file("log", "").with_model(&server, Wire::Anthropic);
     let child = folder.start(RUN);
     eventually("the command's effect", || folder.read("log").contains("once").then_some(()));
     child.kill();
@@ -65,6 +65,8 @@ fn work_that_was_given_away_is_named_with_the_id_to_go_on_with() {
     ]);
     let folder = folder().with_model(&server, Wire::Anthropic);
     let child = folder.start(RUN);
+    server.wait_for_request();
+    server.wait_for_request();
     eventually("the worker's id", || folder.session_text().contains("call_noted").then_some(()));
     child.kill();
     server.then(Answer::text("Went on."));
