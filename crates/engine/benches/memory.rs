@@ -86,8 +86,8 @@ fn main() {
         }
         let mut step = steps.lock().unwrap();
         *step += 1;
+        let bytes: usize = request.turns.iter().map(|turn| format!("{turn:?}").len()).sum();
         if [EARLY, 1_000, LATE].contains(&*step) {
-            let bytes: usize = request.turns.iter().map(|turn| format!("{turn:?}").len()).sum();
             notes.lock().unwrap().push((*step, resident_kib(), bytes / 1024));
         }
         if *step == LATE {
@@ -95,8 +95,8 @@ fn main() {
             return support::all([&support::text(0, "Done.")[..], &[end]].concat());
         }
         let call = support::call(1, "count", &format!("{{\"number\":{step}}}"));
-        // No count of the provider's: the conversation is measured by its length.
-        let end = [support::finish(FinishReason::ToolCalls)];
+        let tokens = bytes as u64 / 4;
+        let end = [support::usage(tokens), support::finish(FinishReason::ToolCalls)];
         support::all([&support::text(0, "Counting.")[..], &call, &end].concat())
     });
     let folder = tempfile::tempdir().unwrap();

@@ -95,13 +95,16 @@ fn fill(log: &mut Log, turns: usize) -> EntryId {
 
 fn load(store: &Store, id: &str, what: &str) {
     let before = resident_kib();
-    let started = Instant::now();
+    let (processor, started) = (processor_time(), Instant::now());
     let session = store.glance(id).unwrap();
-    let took = started.elapsed();
-    let ratio = took.as_secs_f64() / LOAD_LIMIT.as_secs_f64();
+    let (used, took) = (processor_time() - processor, started.elapsed());
+    let ratio = used.as_secs_f64() / LOAD_LIMIT.as_secs_f64();
     let grown = resident_kib().saturating_sub(before);
     let items = session.items().len();
-    println!("load {what:24} {took:8.0?}  {ratio:.2} of 1 s   {items:6} items, {grown:6} KiB more");
+    println!(
+        "load {what}: {used:.2?} of processor time, {ratio:.2} of 1 s ({took:.2?} by the clock)"
+    );
+    println!("  {items} items, {grown} KiB more in memory");
 }
 
 fn main() {

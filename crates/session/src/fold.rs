@@ -1,6 +1,7 @@
 //! Entries folded into the state of a session.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
@@ -70,7 +71,8 @@ pub struct Session {
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
-    call_ids: HashSet<String>,
+    /// Hashes: of a long session there are many, and one that is taken for used is only renamed.
+    call_ids: HashSet<u64>,
     steps: usize,
     queued: Vec<Queued>,
     compaction: Option<Compaction>,
@@ -203,7 +205,7 @@ impl Session {
 
     /// Whether an answer of this session uses this call id. Providers want them unique.
     pub fn has_call(&self, id: &str) -> bool {
-        self.call_ids.contains(id)
+        self.call_ids.contains(&hash_of(id))
     }
 
     pub fn step_count(&self) -> usize {
@@ -277,7 +279,7 @@ impl Session {
             Entry::Reply { parts, usage, finish, cost } => {
                 self.usage += usage;
                 let ids = parts.iter().filter_map(|part| match part {
-                    ReplyPart::Call { id, .. } => Some(id.clone()),
+                    ReplyPart::Call { id, .. } => Some(hash_of(id)),
                     _ => None,
                 });
                 self.call_ids.extend(ids);
@@ -391,6 +393,8 @@ impl Session {
             }
         }
         self.forgotten = self.forgotten.max(until);
+        self.items.shrink_to_fit();
+        self.places.shrink_to_fit();
     }
 
     /// What was frozen is no longer what is sent.
@@ -468,6 +472,12 @@ impl Session {
             }
         }
     }
+}
+
+fn hash_of(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 pub(crate) fn title_of(content: &[Content]) -> String {

@@ -267,6 +267,11 @@ impl Step {
             _ => None,
         });
         self.blocks = kept.collect();
+        // Small, but there are many of them, and each keeps a page of memory from being given back.
+        self.model = Origin { provider: String::new(), model: String::new() };
+        if let Some(finish) = &mut self.finish {
+            finish.raw = String::new();
+        }
         self.forgotten_cost = 0.0;
         self.forgotten_cost = before - self.calls_cost();
     }
