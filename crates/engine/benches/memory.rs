@@ -30,10 +30,12 @@ struct Number {
     number: u32,
 }
 
+type Answering = Box<dyn Fn(&Request) -> BoxStream<'static, ModelEvent> + Send + Sync>;
+
 /// A model that keeps nothing of what it is asked.
 struct Forgetful {
     origin: Origin,
-    answer: Box<dyn Fn(&Request) -> BoxStream<'static, ModelEvent> + Send + Sync>,
+    answer: Answering,
 }
 
 impl Forgetful {

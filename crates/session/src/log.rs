@@ -84,11 +84,11 @@ pub struct SyncHandle {
 impl SyncHandle {
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()?;
-        match &self.folder {
+        if let Some(folder) = &self.folder {
             // A file system that cannot sync folders keeps names in its own way.
-            Some(folder) => Ok(File::open(folder).and_then(|f| f.sync_all()).unwrap_or(())),
-            None => Ok(()),
+            File::open(folder).and_then(|folder| folder.sync_all()).ok();
         }
+        Ok(())
     }
 }
 
