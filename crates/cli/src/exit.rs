@@ -82,9 +82,10 @@ impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Log(error) => error.into(),
-            OpenError::Unknown(_) | OpenError::Ambiguous { .. } | OpenError::NoneYet(_) => {
-                Self::usage(error.to_string())
-            }
+            OpenError::Unknown(_)
+            | OpenError::Ambiguous { .. }
+            | OpenError::NoneYet(_)
+            | OpenError::NotFound(_) => Self::usage(error.to_string()),
         }
     }
 }
@@ -97,7 +98,11 @@ impl From<LogError> for Problem {
             }
             LogError::Read { .. } => "Check its permissions.",
             LogError::Locked { .. } => "Wait for the other process, or work on a copy with --fork.",
-            LogError::Newer { .. } => "Update tw to go on with it.",
+            LogError::Newer { .. } => {
+                "Update tw to go on with it; `tw show` prints what this one can read."
+            }
+            LogError::NoEntry { .. } => "`tw show` prints the ids of its messages.",
+            LogError::NotKept => "Start a session that is kept.",
             LogError::NoHeader { .. } => "Move it out of the way to get rid of this message.",
         };
         Self::failed(format!("{error}\n    {next}"))

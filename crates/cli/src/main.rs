@@ -18,6 +18,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod tree;
 mod trust;
 
 use clap::{CommandFactory, Parser};
@@ -76,6 +77,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Tree(options)) => tree::tree(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
         Some(Command::Stats(options)) => stats::stats(&shared, &options),
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,

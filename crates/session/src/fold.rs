@@ -1,11 +1,14 @@
 //! Entries folded into the state of a session.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
 
-use crate::entry::{CallPlace, DeltaKind, Entry, Header, Queued, TurnStatus};
+use crate::entry::{CallPlace, DeltaKind, Entry, Header, MoveReason, Queued, TurnStatus};
+use crate::id::{EntryId, Mark};
+use crate::standing::Standing;
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,16 +36,44 @@ pub enum Item {
     Step(Step),
 }
 
+/// Where an item stands in the file. [`crate::Log::move_to`] `before` goes on in place of it, to
+/// `last` goes on behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The entry that began it: the id of the message.
+    pub id: EntryId,
+    /// The entry before that one.
+    pub before: Option<EntryId>,
+    /// The last entry that belongs to it: of a step, its last result, or the end of the turn.
+    pub last: EntryId,
+    /// When it began, in milliseconds since 1970.
+    pub time: u64,
+    /// When its last entry was written.
+    pub last_time: u64,
+}
+
 /// A session's state. Built by applying entries in order and in no other way.
 #[derive(Debug, Clone)]
 pub struct Session {
     pub header: Header,
+    /// Set where the file holds what only a newer version understands: it can be looked at only.
+    pub newer_format: Option<u32>,
     items: Vec<Item>,
+    /// One for each item.
+    places: Vec<Place>,
+    /// Whether everything stays in memory: for people, who want to see what no model is sent.
+    whole: bool,
+    /// Items before this one were let go of.
+    forgotten: usize,
+    standing: Standing,
+    title: Option<String>,
+    left_behind: Option<String>,
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
     mode: Option<String>,
-    call_ids: HashSet<String>,
+    /// Hashes: of a long session there are many, and one that is taken for used is only renamed.
+    call_ids: HashSet<u64>,
     steps: usize,
     queued: Vec<Queued>,
     compaction: Option<Compaction>,
@@ -57,7 +88,14 @@ impl Session {
     pub fn new(header: Header) -> Self {
         Self {
             header,
+            newer_format: None,
             items: Vec::new(),
+            places: Vec::new(),
+            whole: false,
+            forgotten: 0,
+            standing: Standing::default(),
+            title: None,
+            left_behind: None,
             usage: Usage::default(),
             ended: None,
             brief: None,
@@ -72,8 +110,42 @@ impl Session {
         }
     }
 
+    /// Keeps in memory what is no longer sent to a model.
+    pub fn whole(header: Header) -> Self {
+        Self { whole: true, ..Self::new(header) }
+    }
+
+    /// All of them are there; those that are no longer sent may be empty, unless the session is
+    /// [`Self::whole`].
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The first item that is in memory with all that it says.
+    pub fn remembered_from(&self) -> usize {
+        self.forgotten
+    }
+
+    /// What the model should be told with the next prompt, about the branch that was left.
+    pub fn left_behind(&self) -> Option<&str> {
+        self.left_behind.as_deref()
+    }
+
+    /// Where each item stands, in the order of [`Self::items`].
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The prompts of the branch, oldest first, with where they stand.
+    pub fn prompts(&self) -> impl DoubleEndedIterator<Item = (&Prompt, &Place)> {
+        self.items.iter().zip(&self.places).filter_map(|(item, place)| match item {
+            Item::Prompt(prompt) => Some((prompt, place)),
+            Item::Note(_) | Item::Step(_) => None,
+        })
     }
 
     /// Messages that wait for their time, oldest first.
@@ -140,7 +212,7 @@ impl Session {
 
     /// Whether an answer of this session uses this call id. Providers want them unique.
     pub fn has_call(&self, id: &str) -> bool {
-        self.call_ids.contains(id)
+        self.call_ids.contains(&hash_of(id))
     }
 
     pub fn step_count(&self) -> usize {
@@ -170,23 +242,23 @@ impl Session {
 
     /// A name for lists: the first line of the first prompt.
     pub fn title(&self) -> String {
-        let first = self.items.iter().find_map(|item| match item {
-            Item::Prompt(prompt) => Some(title_of(&prompt.content)),
-            Item::Note(_) | Item::Step(_) => None,
-        });
-        first.unwrap_or_else(|| "(empty session)".to_owned())
+        self.title.clone().unwrap_or_else(|| "(empty session)".to_owned())
     }
 
-    pub fn apply(&mut self, entry: Entry) {
+    /// What an entry means, once it is written.
+    pub fn apply(&mut self, entry: Entry, mark: Mark) {
+        self.mark(&entry, mark);
         match entry {
             // A file has one header; a fork keeps the entry of the original behind its own.
             Entry::Session(_) => {}
             Entry::Prompt { content, agent, model, steer, queued } => {
                 self.ended = None;
+                self.left_behind = None;
                 self.queued.retain(|waiting| Some(waiting.id) != queued);
                 if !steer {
                     self.notes = None;
                 }
+                self.title.get_or_insert_with(|| title_of(&content));
                 self.items.push(Item::Prompt(Prompt { content, agent, model, steer }));
             }
             Entry::Queued(message) => self.queued.push(message),
@@ -201,6 +273,7 @@ impl Session {
                 notes.1 += cost.unwrap_or(0.0);
                 self.compaction = Some(Compaction { summary, keep_from });
                 self.thaw();
+                self.forget(keep_from);
             }
             Entry::Brief { agent, system } => self.brief = Some((agent, system)),
             Entry::Mode { mode } => self.mode = Some(mode),
@@ -214,7 +287,7 @@ impl Session {
             Entry::Reply { parts, usage, finish, cost } => {
                 self.usage += usage;
                 let ids = parts.iter().filter_map(|part| match part {
-                    ReplyPart::Call { id, .. } => Some(id.clone()),
+                    ReplyPart::Call { id, .. } => Some(hash_of(id)),
                     _ => None,
                 });
                 self.call_ids.extend(ids);
@@ -237,12 +310,54 @@ impl Session {
                     call.start(summary, effects, touched);
                 }
             }
+            Entry::CallNoted { call, text } => {
+                if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
+                    call.note(&text);
+                }
+            }
+            Entry::JobsEnded { jobs } => self.standing.jobs_ended(&jobs),
             Entry::CallSettled { call, outcome } => {
+                self.standing.saw(&outcome);
                 if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
                     call.settle(outcome);
                 }
             }
             Entry::TurnEnded { status } => self.ended = Some(status),
+            Entry::Moved { why, note, .. } => {
+                // What waited belongs to the branch that was left; one that is gone back to is as it
+                // was.
+                if matches!(why, MoveReason::Branched | MoveReason::Undone) {
+                    self.queued.clear();
+                }
+                self.left_behind = note;
+            }
+            // The tree knows the names.
+            Entry::Labelled { .. } => {}
+        }
+    }
+
+    /// Remembers where the items stand. Called before the entry is applied.
+    fn mark(&mut self, entry: &Entry, mark: Mark) {
+        let Mark { id, parent, time } = mark;
+        match entry {
+            Entry::Prompt { .. } | Entry::Note { .. } | Entry::StepStarted { .. } => {
+                self.places.push(Place { id, before: parent, last: id, time, last_time: time });
+            }
+            Entry::Delta { .. }
+            | Entry::Reply { .. }
+            | Entry::StepFailed { .. }
+            | Entry::CallStarted { .. }
+            | Entry::CallNoted { .. }
+            | Entry::CallSettled { .. }
+            | Entry::TurnEnded { .. } => self.wrote(mark),
+            _ => {}
+        }
+    }
+
+    /// The newest item has come further in the file.
+    pub fn wrote(&mut self, mark: Mark) {
+        if let Some(place) = self.places.last_mut() {
+            (place.last, place.last_time) = (mark.id, mark.time);
         }
     }
 
@@ -252,9 +367,42 @@ impl Session {
                 && let Some(call) = step.call_mut(place.call)
             {
                 call.prune();
+                if !self.whole {
+                    call.forget_output();
+                }
             }
         }
         self.thaw();
+    }
+
+    /// Lets go of what is no longer sent, so that memory follows the conversation and not the session.
+    /// The newest prompt may have to be repeated, and the newest item is the answer.
+    fn forget(&mut self, until: usize) {
+        if self.whole {
+            return;
+        }
+        let until = until.min(self.items.len().saturating_sub(1));
+        let is_prompt = |item: &Item| matches!(item, Item::Prompt(_));
+        let newest = self.items[..until].iter().rposition(is_prompt);
+        for (number, item) in self.items[..until].iter_mut().enumerate() {
+            match item {
+                Item::Prompt(prompt) if Some(number) != newest => prompt.content = Vec::new(),
+                Item::Prompt(_) => {}
+                Item::Note(text) => *text = String::new(),
+                Item::Step(_) if number < self.forgotten => {}
+                Item::Step(step) => {
+                    for call in step.calls() {
+                        if call.outcome().is_some_and(|o| o.ending == Ending::Completed) {
+                            self.standing.forget_files(call.touched());
+                        }
+                    }
+                    step.forget();
+                }
+            }
+        }
+        self.forgotten = self.forgotten.max(until);
+        self.items.shrink_to_fit();
+        self.places.shrink_to_fit();
     }
 
     /// What was frozen is no longer what is sent.
@@ -297,7 +445,7 @@ impl Session {
                 Slot::Pending => (Ending::Skipped, "not started".to_owned()),
                 Slot::Running { summary, .. } => (Ending::Interrupted, summary.clone()),
             };
-            let output = call.slot().unsettled_text();
+            let output = call.unsettled_text();
             let tool = call.name.clone();
             let details = serde_json::Value::Null;
             let attachments = Vec::new();
@@ -332,6 +480,12 @@ impl Session {
             }
         }
     }
+}
+
+fn hash_of(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
 }
 
 pub(crate) fn title_of(content: &[Content]) -> String {

@@ -6,20 +6,38 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod branches;
 mod entry;
+mod fail;
 mod fold;
+mod id;
+mod line;
+mod lock;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod message;
 mod retention;
 mod spending;
+mod standing;
 mod step;
 mod store;
+mod tree;
+#[cfg(test)]
+mod tree_tests;
 
-pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched, TurnStatus};
-pub use fold::{Compaction, Item, Prompt, Session};
-pub use log::{Log, LogError, Notice};
+pub use branches::Branch;
+pub use entry::{
+    CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
+};
+pub use fail::{FAIL_POINTS, fail_point};
+pub use fold::{Compaction, Item, Place, Prompt, Session};
+pub use id::{EntryId, Mark, NoEntryId};
+pub use log::{Log, LogError, Notice, SyncHandle};
+pub use message::NotFound;
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
+pub use standing::Standing;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
+pub use tree::Tree;

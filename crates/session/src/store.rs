@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::entry::{Entry, Header};
+use crate::entry::{Entry, Header, MoveReason};
 use crate::fold::{Session, title_of};
+use crate::id::EntryId;
+use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
+use crate::message::NotFound;
+use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -23,6 +27,8 @@ pub enum OpenError {
     Ambiguous { given: String, found: Vec<String> },
     #[error("there is no session in {0} to continue; start one with `tw run \"…\"`")]
     NoneYet(PathBuf),
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -70,25 +76,68 @@ impl Store {
 
     /// As [`Self::peek`], the one used last in this folder.
     pub fn peek_latest(&self, directory: &Path) -> Result<Session, OpenError> {
-        let path = self.newest(directory)?;
-        Ok(fold(&path, Log::peek(&path)?)?)
+        Ok(Log::peek(&self.newest(directory)?, Session::whole)?)
     }
 
-    /// Reads a session that may be in use, without changing it.
+    /// Reads a session that may be in use, without changing it, with all that its branch holds.
     pub fn peek(&self, id: &str) -> Result<Session, OpenError> {
-        let path = self.find(id)?;
-        Ok(fold(&path, Log::peek(&path)?)?)
+        Ok(Log::peek(&self.find(id)?, Session::whole)?)
     }
 
-    /// Copies a session under a new id; the original is left alone and may be in use.
+    /// As [`Self::peek`], with what a model is sent only.
+    pub fn glance(&self, id: &str) -> Result<Session, OpenError> {
+        Ok(Log::peek(&self.find(id)?, Session::new)?)
+    }
+
+    /// As [`Self::glance`], the one used last in this folder.
+    pub fn glance_latest(&self, directory: &Path) -> Result<Session, OpenError> {
+        Ok(Log::peek(&self.newest(directory)?, Session::new)?)
+    }
+
+    /// The tree of a session that may be in use.
+    pub fn tree(&self, id: &str) -> Result<Tree, OpenError> {
+        Ok(Tree::of(&self.find(id)?)?)
+    }
+
+    /// Copies a session's current branch under a new id; the original is left alone and may be in
+    /// use.
     pub fn fork(&self, original: &Session, made_by: &str) -> Result<(Log, Session), OpenError> {
+        self.fork_at(original, None, made_by)
+    }
+
+    /// As [`Self::fork`], up to an entry that may stand anywhere in the original.
+    pub fn fork_at(
+        &self,
+        original: &Session,
+        target: Option<EntryId>,
+        made_by: &str,
+    ) -> Result<(Log, Session), OpenError> {
         let source = self.find(&original.header.session)?;
+        let mut tree = Tree::scan(&source)?;
+        if tree.format > FORMAT {
+            return Err(LogError::Newer { path: source, found: tree.format }.into());
+        }
+        let leaf = match target {
+            None => tree.leaf(),
+            Some(id) => {
+                let none = || LogError::NoEntry { path: source.clone(), id };
+                tree.find(id).ok_or_else(none)?
+            }
+        };
         let own = header(original.header.directory.clone(), made_by);
         let forked_from = Some(original.header.session.clone());
         let (mut log, mut session) = self.begin(Header { forked_from, ..own })?;
-        for entry in Log::peek(&source)?.into_iter().skip(1) {
-            log.append(&entry)?;
-            session.apply(entry);
+        let mut written = Ok(());
+        tree.read(&tree.branch(leaf)[1..], |entry, _| {
+            if written.is_ok() {
+                written = log.append(&entry).map(|mark| session.apply(entry, mark));
+            }
+        })?;
+        written?;
+        if let Some(note) = tree.left_behind(leaf)? {
+            let moved = Entry::Moved { from: None, why: MoveReason::Branched, note: Some(note) };
+            let mark = log.append(&moved)?;
+            session.apply(moved, mark);
         }
         Ok((log, session))
     }
@@ -111,9 +160,11 @@ impl Store {
     }
 
     fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
-        session_files(&self.project(directory))
-            .max_by_key(|path| modified(path))
-            .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
+        let mut files: Vec<PathBuf> = session_files(&self.project(directory)).collect();
+        files.sort_by_key(|path| std::cmp::Reverse(modified(path)));
+        // One that was cut off before its first line was whole holds nothing to go on with.
+        let begun = files.into_iter().find(|path| has_a_line(path));
+        begun.ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
     fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
@@ -199,18 +250,15 @@ fn header(directory: String, made_by: &str) -> Header {
 }
 
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
-    let (log, entries, notices) = Log::open(path)?;
-    Ok((log, fold(path, entries)?, notices))
+    Ok(Log::open(path)?)
 }
 
-fn fold(path: &Path, entries: Vec<Entry>) -> Result<Session, LogError> {
-    let mut entries = entries.into_iter();
-    let Some(Entry::Session(header)) = entries.next() else {
-        return Err(LogError::NoHeader { path: path.to_owned() });
-    };
-    let mut session = Session::new(header);
-    entries.for_each(|entry| session.apply(entry));
-    Ok(session)
+fn has_a_line(path: &Path) -> bool {
+    use std::io::{BufRead, BufReader};
+    let mut line = Vec::new();
+    let read = fs::File::open(path).and_then(|f| BufReader::new(f).read_until(b'\n', &mut line));
+    // What cannot be read is for whoever opens it to say.
+    read.is_err() || line.ends_with(b"\n")
 }
 
 fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {

@@ -13,7 +13,9 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
-use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
+use toolwright_session::{
+    EntryId, Log, LogError, MoveReason, NotFound, OpenError, Retention, Session, Store,
+};
 use toolwright_tool::{
     AnyTool, FinalAnswer, ImageLimits, OutputCaps, Pipeline, PipelineOptions, Registry, Secrets,
     Source, Workspace,
@@ -92,6 +94,8 @@ pub struct DeskOptions {
     pub session: SessionChoice,
     /// Work on a copy of the session.
     pub fork: bool,
+    /// Go on from this message of it, a number or an id: in place of a prompt, behind an answer.
+    pub from: Option<String>,
     /// How much is done without a question; without it, as the session had it or the configuration
     /// says.
     pub mode: Option<Mode>,
@@ -119,6 +123,7 @@ impl Default for DeskOptions {
             agent: None,
             session: SessionChoice::New,
             fork: false,
+            from: None,
             mode: None,
             everything: false,
             rules: Vec::new(),
@@ -435,8 +440,8 @@ impl Workbench {
         self.protection.begin(&self.paths.data);
         let before = match options.session {
             SessionChoice::New => None,
-            SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
-            SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
+            SessionChoice::Latest => Some(self.store().glance_latest(self.workspace.directory())?),
+            SessionChoice::Id(ref id) => Some(self.store().glance(id)?),
         };
         let mode = self.mode_of(before.as_ref(), options.mode);
         // A session goes on with the agent and the model that it had, unless others are named.
@@ -448,7 +453,8 @@ impl Workbench {
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
-        let (log, session, notices) = self.open_session(&options.session, options.fork)?;
+        let (log, session, notices) =
+            self.open_session(&options.session, options.fork, options.from.as_deref())?;
         let stance = Stance {
             mode: ModeCell::new(mode),
             everything: options.everything,
@@ -541,19 +547,21 @@ impl Workbench {
         &self,
         choice: &SessionChoice,
         fork: bool,
+        from: Option<&str>,
     ) -> Result<(Log, Session, Vec<String>), SetupError> {
         let store = self.store();
         let directory = self.workspace.directory();
         let made_by = env!("CARGO_PKG_VERSION");
         if fork {
             let original = match choice {
-                SessionChoice::Id(id) => store.peek(id)?,
-                SessionChoice::New | SessionChoice::Latest => store.peek_latest(directory)?,
+                SessionChoice::Id(id) => store.glance(id)?,
+                SessionChoice::New | SessionChoice::Latest => store.glance_latest(directory)?,
             };
-            let (log, session) = store.fork(&original, made_by)?;
+            let target = from.map(|from| target(&original, from)).transpose()?;
+            let (log, session) = store.fork_at(&original, target, made_by)?;
             return Ok((log, session, Vec::new()));
         }
-        let (log, session, notices) = match choice {
+        let (mut log, mut session, notices) = match choice {
             SessionChoice::New => {
                 let (log, session) = store.create(directory, made_by)?;
                 (log, session, Vec::new())
@@ -561,6 +569,9 @@ impl Workbench {
             SessionChoice::Latest => store.open_latest(directory)?,
             SessionChoice::Id(id) => store.open(id)?,
         };
+        if let Some(from) = from {
+            session = log.move_to(target(&session, from)?, MoveReason::Branched)?;
+        }
         Ok((log, session, notices.iter().map(ToString::to_string).collect()))
     }
 
@@ -592,4 +603,10 @@ impl Workbench {
             agent_prompt: agent.prompt.as_deref(),
         })
     }
+}
+
+fn target(session: &Session, from: &str) -> Result<EntryId, OpenError> {
+    let message = session.find_message(from)?;
+    // Every message stands behind the file's first line.
+    session.target_of(message).ok_or_else(|| NotFound::NoMessage(from.to_owned()).into())
 }

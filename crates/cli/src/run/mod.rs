@@ -83,6 +83,9 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     if options.fork && !options.resume && options.session.is_none() {
         return Err(Problem::usage("--fork needs a session to copy: add -c or -s ID"));
     }
+    if options.from.is_some() && !options.resume && options.session.is_none() {
+        return Err(Problem::usage("--from needs a session: add -c or -s ID"));
+    }
     // A person can be asked where both the question and the answer have a terminal, and a program
     // where it talks to us.
     let interactive = options.format == Format::Text
@@ -129,6 +132,9 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             "there is nothing to do: give a prompt, for example  tw run \"What is this project?\"",
         ));
     }
+    if content.is_empty() && options.from.is_some() {
+        return Err(Problem::usage("--from needs a prompt: what is to be said there?"));
+    }
     let can_ask = interactive || (options.commands && options.format == Format::Json);
     let answer_form = options.output_schema.as_deref().map(input::answer_form).transpose()?;
     let trace = match &options.trace {
@@ -143,6 +149,7 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             agent: options.agent.clone(),
             session,
             fork: options.fork,
+            from: options.from.clone(),
             mode: options.stance.mode(),
             everything: options.stance.dangerously_allow_everything,
             rules: Vec::new(),
