@@ -6,8 +6,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod branches;
 mod entry;
 mod fold;
+mod id;
+mod line;
 mod log;
 #[cfg(test)]
 mod log_tests;
@@ -15,11 +18,19 @@ mod retention;
 mod spending;
 mod step;
 mod store;
+mod tree;
+#[cfg(test)]
+mod tree_tests;
 
-pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched, TurnStatus};
-pub use fold::{Compaction, Item, Prompt, Session};
+pub use branches::Branch;
+pub use entry::{
+    CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
+};
+pub use fold::{Compaction, Item, Place, Prompt, Session};
+pub use id::{EntryId, Mark, NoEntryId};
 pub use log::{Log, LogError, Notice};
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
+pub use tree::Tree;
