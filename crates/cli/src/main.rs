@@ -15,6 +15,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod undo;
 
 use clap::{CommandFactory, Parser};
 
@@ -59,6 +60,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
+        Some(Command::Undo(options)) => undo::undo(&shared, &options).await,
+        Some(Command::Redo(options)) => undo::redo(&shared, &options).await,
         Some(Command::Stats(options)) => stats::stats(&shared, &options),
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,

@@ -40,6 +40,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "formatter",
     "lsp",
     "snapshot",
+    "undo",
     "share",
     "autoshare",
     "autoupdate",
@@ -89,6 +90,9 @@ pub struct Settings {
     /// How deep agents may give work to other agents.
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
+    /// Whether before-images are kept at all.
+    pub snapshot: Option<bool>,
+    pub undo: UndoSettings,
     pub tools: BTreeMap<String, bool>,
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
@@ -155,6 +159,14 @@ pub struct CompactionSettings {
 pub struct ToolOutputSettings {
     pub retention_days: Option<u64>,
     pub retention_bytes: Option<u64>,
+}
+
+/// How long before-images are kept, over all sessions.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct UndoSettings {
+    pub quota_bytes: Option<u64>,
+    pub retention_days: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

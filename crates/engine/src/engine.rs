@@ -72,8 +72,8 @@ pub struct AgentChange {
 
 pub struct Engine {
     model: Arc<dyn Model>,
-    pipeline: Pipeline,
-    record: Record,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) record: Record,
     template: Request,
     tools: ToolList,
     budget: Budget,
@@ -265,6 +265,7 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
+        crate::undo::begin_turn(&self.pipeline, self.record.session());
         let over = run_turn(self.world(cancel, events)).await;
         self.end(over, cancel, events).await
     }
@@ -337,6 +338,9 @@ impl Engine {
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
         if let Err(error) = settle_open_calls(&mut self.record) {
+            over = Over::from(error);
+        }
+        if let Err(error) = self.note_later_changes().await {
             over = Over::from(error);
         }
         // A wish to end this turn says nothing about the next one.

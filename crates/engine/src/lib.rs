@@ -22,6 +22,7 @@ mod room;
 mod settle;
 mod task;
 mod transcript;
+mod undo;
 
 pub use agent_loop::{Clock, SystemClock};
 pub use budget::{Budget, Purse};

@@ -279,6 +279,8 @@ impl Session {
             }
             // The tree knows the names.
             Entry::Moved { .. } | Entry::Labelled { .. } => {}
+            // Of use to nobody but who takes it back, who reads it from the file.
+            Entry::Changed(_) | Entry::Reversing(_) | Entry::Reversed => {}
         }
     }
 
@@ -394,7 +396,7 @@ impl Session {
     }
 }
 
-pub(crate) fn title_of(content: &[Content]) -> String {
+pub fn title_of(content: &[Content]) -> String {
     const TITLE_CHARS: usize = 72;
     let text = content.iter().find_map(|c| match c {
         Content::Text { text } => Some(text.trim()),

@@ -10,6 +10,7 @@ mod branches;
 mod entry;
 mod fold;
 mod id;
+pub mod images;
 mod line;
 mod log;
 #[cfg(test)]
@@ -26,7 +27,7 @@ pub use branches::Branch;
 pub use entry::{
     CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
 };
-pub use fold::{Compaction, Item, Place, Prompt, Session};
+pub use fold::{Compaction, Item, Place, Prompt, Session, title_of};
 pub use id::{EntryId, Mark, NoEntryId};
 pub use log::{Log, LogError, Notice};
 pub use retention::Retention;

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_permission::Request;
+use toolwright_session::images::{Changed, Keeper};
 use toolwright_session::{Ending, Outcome, Touched};
 
 use crate::access::Plan;
@@ -20,7 +21,7 @@ use crate::fit::Outputs;
 use crate::hooks::{Before, CallHooks, Hint, HookedCall};
 use crate::mask::Secrets;
 use crate::perform::crashed;
-use crate::registry::{Registered, Registry};
+use crate::registry::{Registered, Registry, Source};
 use crate::repair;
 use crate::tool::{ErasedPlan, PlanContext, RunOnce, ToolError};
 use crate::validate::invalid_arguments;
@@ -106,12 +107,16 @@ pub enum Update {
         effects: bool,
         touched: Touched,
         decision: String,
+        /// What it is about to change, and what was seen meanwhile.
+        changes: Vec<Changed>,
         go: oneshot::Sender<()>,
     },
     Progress {
         position: usize,
         text: String,
     },
+    /// What the call did to files.
+    Changed(Box<Changed>),
     /// The call's end. Exactly one per call.
     Settled {
         position: usize,
@@ -135,6 +140,8 @@ pub struct PipelineOptions {
     pub hooks: Option<Arc<dyn CallHooks>>,
     /// What no outcome may show.
     pub secrets: Secrets,
+    /// Notes what calls do to files, so that it can be undone.
+    pub keeper: Option<Keeper>,
 }
 
 impl PipelineOptions {
@@ -146,6 +153,7 @@ impl PipelineOptions {
             cache: true,
             hooks: None,
             secrets: Secrets::default(),
+            keeper: None,
         }
     }
 }
@@ -161,6 +169,7 @@ pub struct Pipeline {
     pub(crate) serial: bool,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) hooks: Option<Arc<dyn CallHooks>>,
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// A call that has been read and planned.
@@ -171,6 +180,7 @@ pub(crate) struct Ready {
     pub(crate) tool: String,
     pub(crate) repairs: Vec<String>,
     pub(crate) plan: Plan,
+    pub(crate) source: Source,
     pub(crate) run: Result<RunOnce, ToolError>,
 }
 
@@ -191,10 +201,15 @@ impl Pipeline {
         gate: Arc<dyn Gate>,
         options: PipelineOptions,
     ) -> Self {
-        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets } = options;
+        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets, keeper } = options;
         let outputs = Outputs::new(outputs).masking(secrets);
         let cache = cache.then(Arc::default);
-        Self { registry, gate, workspace, outputs, deadline, serial, cache, hooks }
+        Self { registry, gate, workspace, outputs, deadline, serial, cache, hooks, keeper }
+    }
+
+    /// Who notes what calls do to files.
+    pub fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
     }
 
     pub fn gate(&self) -> &Arc<dyn Gate> {
@@ -314,6 +329,7 @@ impl Pipeline {
                 tool,
                 repairs: call.repairs.clone(),
                 plan,
+                source: call.entry.source,
                 run,
             }),
             Ok(Err(error)) => Err(failed(

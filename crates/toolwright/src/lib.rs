@@ -18,6 +18,7 @@ mod keyring;
 mod planning;
 mod secrets;
 mod station;
+mod undo;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
@@ -25,6 +26,7 @@ pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use keyring::{Keyring, KeyringError};
 pub use planning::Handover;
+pub use undo::{Reverse, ReverseError};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

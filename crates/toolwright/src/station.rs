@@ -11,6 +11,7 @@ use toolwright_engine::{
     RoomOptions, Task, Worker,
 };
 use toolwright_llm::{Effort, Sampling};
+use toolwright_session::images::Keeper;
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
 use toolwright_tools::{Jobs, Todos};
@@ -45,6 +46,8 @@ pub(crate) struct Station {
     /// How many agents stand above this one.
     pub(crate) depth: u32,
     pub(crate) auto: bool,
+    /// Shared with those who work for it.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 impl Station {
@@ -61,6 +64,7 @@ impl Station {
                 purse: Arc::clone(&budget.purse),
                 depth: self.depth,
                 auto: self.auto,
+                keeper: self.keeper.clone(),
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
         }
@@ -74,7 +78,7 @@ impl Station {
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }
-        let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
+        let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log), self.keeper);
         let room = &settings.compaction;
         let usual = RoomOptions::default();
         let options = EngineOptions {
@@ -151,6 +155,7 @@ struct Employer {
     purse: Arc<Purse>,
     depth: u32,
     auto: bool,
+    keeper: Option<Keeper>,
 }
 
 impl Employer {
@@ -194,6 +199,7 @@ impl Employer {
             output_schema: None,
             depth: self.depth + 1,
             auto: self.auto,
+            keeper: self.keeper.clone(),
             agent,
         })
     }

@@ -13,6 +13,7 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Policy, shipped_defaults};
+use toolwright_session::images::{Keeper, Watch};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
@@ -62,6 +63,8 @@ pub struct Workbench {
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
+    /// What is known about the folder's files, for undo.
+    watch: Watch,
 }
 
 /// Which session a turn belongs to.
@@ -148,7 +151,8 @@ impl Workbench {
         let workspace = Arc::new(workspace);
         let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
             .map_err(SetupError::Feedback)?;
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback })
+        let watch = crate::undo::watch(&paths, &workspace, &config.settings);
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback, watch })
     }
 
     pub fn store(&self) -> Store {
@@ -268,12 +272,14 @@ impl Workbench {
         gate: &Arc<PermissionGate>,
         hooks: &Arc<Hooks>,
         outputs: PathBuf,
+        keeper: Option<Keeper>,
     ) -> Pipeline {
         let settings = &self.config.settings;
         let mut options = PipelineOptions::new(outputs);
         options.serial = settings.serial_tools.unwrap_or(false);
         options.cache = settings.tool_cache.unwrap_or(true);
         options.secrets = self.secrets().clone();
+        options.keeper = keeper;
         if let Some(seconds) = settings.tool_timeout {
             options.deadline = std::time::Duration::from_secs(seconds);
         }
@@ -302,7 +308,11 @@ impl Workbench {
     pub(crate) fn journal(&self, log: Log) -> Housekeeper {
         let kept = &self.config.settings.tool_output;
         let retention = Retention::of(kept.retention_days, kept.retention_bytes);
-        Housekeeper::new(log, self.store(), retention)
+        Housekeeper::new(log, self.store(), retention, self.watch.images().clone())
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The agents that others can give work to.
@@ -338,7 +348,10 @@ impl Workbench {
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
-        let (log, session, notices) = self.open_session(&options.session, options.fork)?;
+        let (mut log, mut session, mut notices) =
+            self.open_session(&options.session, options.fork)?;
+        let keeper = self.keeper(&log);
+        notices.extend(self.settle_files(&mut log, &mut session, keeper.as_ref()).await?);
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
@@ -361,7 +374,6 @@ impl Workbench {
             time: options.time,
             purse: Purse::new(options.cost),
         };
-        let mut notices = notices;
         if options.cost.is_some() && chosen.price.is_none() {
             notices
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
@@ -390,6 +402,7 @@ impl Workbench {
             output_schema,
             depth: 0,
             auto: options.auto,
+            keeper,
         };
         let engine = station.engine(self).await?;
         Ok(Desk { engine, questions, jobs, agent, chosen: why, notices, handover })

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::state::{State, raw_path};
+use crate::id::EntryId;
 
 /// What a call did to files, or is about to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Changed {
     /// The message of the conversation's owner in whose turn this happened. An agent that works for
     /// another notes the other's.
-    pub turn: String,
+    pub turn: EntryId,
     /// Microseconds since 1970, and never the same twice: the order of what several agents did.
     pub at: u64,
     pub by: Cause,
@@ -78,9 +79,11 @@ pub struct Reversal {
     pub changes: Vec<Change>,
     /// Where the conversation goes on, if it moves: the entry behind which it stands then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conversation: Option<String>,
+    pub conversation: Option<EntryId>,
+    /// The end of the conversation when this began.
+    pub leaf: EntryId,
     /// The first message that is taken back.
-    pub turn: String,
+    pub turn: EntryId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -55,7 +55,9 @@ async fn ask(spec: Spec) -> io::Result<Vec<u8>> {
             ended => Err(io::Error::other(format!("git failed ({ended:?})"))),
         }
     };
-    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 fn lines(objects: &[String]) -> Vec<u8> {
@@ -92,7 +94,8 @@ pub(super) async fn filtered(root: &Path, paths: &[PathBuf]) -> io::Result<HashS
     }
     let said = ask(git(root, &["check-attr", "-z", "--stdin", "filter"], input)).await?;
     let parts: Vec<&[u8]> = said.split(|byte| *byte == 0).collect();
-    let named = parts.chunks_exact(3).filter(|part| part[2] != b"unspecified" && part[2] != b"unset");
+    let named =
+        parts.chunks_exact(3).filter(|part| part[2] != b"unspecified" && part[2] != b"unset");
     Ok(named.map(|part| PathBuf::from(OsString::from_vec(part[0].to_vec()))).collect())
 }
 
@@ -129,7 +132,9 @@ pub(super) async fn take(
         child.wait().await;
         Ok(taken)
     };
-    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Reads one content to its end, whether it can be kept or not.

@@ -51,7 +51,8 @@ impl Index {
     pub(super) fn is_clean(&self, tracked: &Tracked, facts: &Facts) -> bool {
         let seen = &tracked.seen;
         let cut = |nanos: i64| {
-            let (seconds, rest) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+            let (seconds, rest) =
+                (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
             // As git keeps them.
             (seconds as u32, rest as u32)
         };

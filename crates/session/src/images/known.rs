@@ -82,6 +82,13 @@ impl Known {
         Ok(Some(Self { facts, content, fresh }))
     }
 
+    /// Something whose facts cannot be told either.
+    pub(super) fn unreadable(error: &io::Error) -> Self {
+        let facts = Facts { kind: Kind::Other, mode: 0, len: 0, mtime: 0, ctime: 0, inode: 0 };
+        let content = Content::Unkept(format!("it cannot be read: {error}"));
+        Self { facts, content, fresh: true }
+    }
+
     /// As the log tells it. What a repository has must be taken from it first.
     pub(super) fn state(&self, taken: &HashMap<Object, (Hash, u64)>) -> State {
         let Facts { mode, len, .. } = self.facts;
@@ -98,8 +105,7 @@ impl Known {
     }
 
     fn unkept(&self, why: &str) -> State {
-        let Facts { len, mtime, inode, mode, .. } = self.facts;
-        State::Unkept { mark: format!("{len}-{mtime}-{inode}-{mode:o}"), why: why.to_owned() }
+        State::Unkept { mark: mark_of(&self.facts), why: why.to_owned() }
     }
 
     /// Whether it is the same for whoever looks at the file.
@@ -120,13 +126,19 @@ impl Known {
     }
 }
 
+/// Tells whether something that is not kept is still the same.
+pub(super) fn mark_of(facts: &Facts) -> String {
+    let Facts { len, mtime, inode, mode, .. } = facts;
+    format!("{len}-{mtime}-{inode}-{mode:o}")
+}
+
 fn now_nanos() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Never waits: something else may stand there by now.
-fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
@@ -170,7 +182,9 @@ impl Table {
                 return Err(ScanError::Stopped);
             }
             let known = match clean.remove(&path) {
-                Some(object) => Some(Known { facts, content: Content::Object(object), fresh: false }),
+                Some(object) => {
+                    Some(Known { facts, content: Content::Object(object), fresh: false })
+                }
                 None if facts.kind == Kind::File && facts.len > budget => {
                     let why = "there is too much in the workspace to keep a copy of each file";
                     Some(Known { facts, content: Content::Unkept(why.to_owned()), fresh: false })
@@ -197,38 +211,21 @@ impl Table {
         stop: &AtomicBool,
     ) -> Result<Vec<Difference>, ScanError> {
         let mut differences = Vec::new();
-        let mut look = |table: &mut Self, path: &Path, facts: Facts| {
+        for (path, facts) in &scan.entries {
             if stop.load(Ordering::Relaxed) {
                 return Err(ScanError::Stopped);
             }
-            let known = table.entries.get(path);
-            if known.is_some_and(|known| known.facts == facts && !known.fresh) {
-                return Ok(());
-            }
-            // It was there before and nobody knows what it was: it only was not looked at.
-            let adopted = known.is_none() && table.was_ignored(path);
-            let after = capture_or_note(path, facts, images);
-            let before = table.set(path, after.clone(), images);
-            let same = match (&before, &after) {
-                (Some(before), Some(after)) => before.is_like(after),
-                (None, None) => true,
-                _ => false,
-            };
-            if !same && !adopted {
-                differences.push(Difference { path: path.to_owned(), before, after });
-            }
-            Ok(())
-        };
-        for (path, facts) in &scan.entries {
-            look(self, path, *facts)?;
+            differences.extend(self.look(path, *facts, images));
         }
         let missing: Vec<PathBuf> =
             self.entries.keys().filter(|path| !scan.entries.contains_key(*path)).cloned().collect();
         for path in missing {
-            match Facts::at(&path)? {
+            match Facts::at(&path) {
                 // Ignore rules changed: it stays what it was.
-                Some(facts) => look(self, &path, facts)?,
-                None => {
+                Ok(Some(facts)) => differences.extend(self.look(&path, facts, images)),
+                // Not to be looked at for now.
+                Err(_) => {}
+                Ok(None) => {
                     let before = self.set(&path, None, images);
                     differences.push(Difference { path, before, after: None });
                 }
@@ -238,6 +235,24 @@ impl Table {
         self.ignored.extend(scan.ignored);
         self.repositories = scan.repositories;
         Ok(differences)
+    }
+
+    /// What has become of one path that is there.
+    fn look(&mut self, path: &Path, facts: Facts, images: &Images) -> Option<Difference> {
+        let known = self.entries.get(path);
+        if known.is_some_and(|known| known.facts == facts && !known.fresh) {
+            return None;
+        }
+        // It was there before and nobody knows what it was: it only was not looked at.
+        let adopted = known.is_none() && self.was_ignored(path);
+        let after = capture_or_note(path, facts, images);
+        let before = self.set(path, after.clone(), images);
+        let same = match (&before, &after) {
+            (Some(before), Some(after)) => before.is_like(after),
+            (None, None) => true,
+            _ => false,
+        };
+        (!same && !adopted).then(|| Difference { path: path.to_owned(), before, after })
     }
 
     /// Puts what is known now in place of what was.

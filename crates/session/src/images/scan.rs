@@ -64,7 +64,9 @@ impl Facts {
     pub(super) fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::symlink_metadata(path) {
             Ok(data) => Ok(Some(Self::of(&data))),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+            {
                 Ok(None)
             }
             Err(e) => Err(e),
@@ -92,7 +94,11 @@ pub(super) enum ScanError {
 }
 
 /// Looks at everything below `root` but what is below `leave_out`: our own data.
-pub(super) fn scan(root: &Path, leave_out: &[PathBuf], stop: &AtomicBool) -> Result<Scan, ScanError> {
+pub(super) fn scan(
+    root: &Path,
+    leave_out: &[PathBuf],
+    stop: &AtomicBool,
+) -> Result<Scan, ScanError> {
     let mut scan = Scan::default();
     let mut scanner = Scanner { found: &mut scan, leave_out, stop };
     let rules = Rules::of_root(root, &mut scanner.found.repositories);

@@ -109,8 +109,9 @@ pub(crate) mod raw_path {
     pub(crate) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         match path.to_str() {
             Some(text) => serializer.serialize_str(text),
-            None => Form::Bytes { bytes: path.as_os_str().as_bytes().to_vec() }
-                .serialize(serializer),
+            None => {
+                Form::Bytes { bytes: path.as_os_str().as_bytes().to_vec() }.serialize(serializer)
+            }
         }
     }
 

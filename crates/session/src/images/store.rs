@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -93,6 +93,10 @@ impl Images {
         Self { shared: Arc::new(Shared { root, sessions, quota, account }) }
     }
 
+    pub(crate) fn quota(&self) -> Quota {
+        self.shared.quota
+    }
+
     pub(crate) fn largest(&self) -> u64 {
         self.shared.quota.bytes / LARGEST_SHARE
     }
@@ -102,7 +106,11 @@ impl Images {
     }
 
     /// Keeps what can be read. `durable`: it survives a power cut once this returns.
-    pub(crate) fn keep(&self, mut from: impl Read, durable: bool) -> Result<(Hash, u64), KeepError> {
+    pub(crate) fn keep(
+        &self,
+        mut from: impl Read,
+        durable: bool,
+    ) -> Result<(Hash, u64), KeepError> {
         let mut head = Vec::new();
         from.by_ref().take(SMALL_BYTES as u64).read_to_end(&mut head)?;
         if head.len() < SMALL_BYTES {
@@ -185,6 +193,21 @@ impl Images {
         account.in_vain = false;
     }
 
+    /// As [`Self::sweep`], at most once a day, whoever asks.
+    pub fn sweep_if_due(&self, now: SystemTime) {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let stamp = self.shared.root.join(".last-sweep");
+        let last = fs::metadata(&stamp).and_then(|data| data.modified());
+        let rested = last.ok().and_then(|last| now.duration_since(last).ok());
+        if rested.is_some_and(|rested| rested < DAY) || !self.shared.root.exists() {
+            return;
+        }
+        // First, so that nobody else begins as well.
+        if File::create(&stamp).is_ok() {
+            self.sweep(now);
+        }
+    }
+
     fn clear(&self, pinned: &HashMap<Hash, usize>, bytes: u64, now: SystemTime) -> u64 {
         let Shared { root, sessions, quota, .. } = &*self.shared;
         quota::clear(root, sessions, pinned, Quota { bytes, ..*quota }, now)
@@ -219,10 +242,6 @@ impl Images {
     fn path(&self, hash: &Hash) -> PathBuf {
         let name = hash.to_string();
         self.shared.root.join(&name[..2]).join(name)
-    }
-
-    pub(crate) fn root(&self) -> &Path {
-        &self.shared.root
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
