@@ -60,18 +60,19 @@ async fn ask(spec: Spec) -> io::Result<Vec<u8>> {
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-fn lines(objects: &[String]) -> Vec<u8> {
+fn objects_of(folder: &Path, how: &str, objects: &[String]) -> Spec {
     let mut input = objects.join("\n").into_bytes();
     input.push(b'\n');
-    input
+    git(folder, &["--git-dir=.", "cat-file", how, "--buffer"], input)
 }
 
-/// The sizes of those objects that are there and are files' contents.
-pub(super) async fn sizes(root: &Path, objects: &[String]) -> io::Result<HashMap<String, u64>> {
+/// The sizes of those objects that are there and are files' contents. `folder` is the repository's own:
+/// the files may be gone by the time.
+pub(super) async fn sizes(folder: &Path, objects: &[String]) -> io::Result<HashMap<String, u64>> {
     if objects.is_empty() {
         return Ok(HashMap::new());
     }
-    let said = ask(git(root, &["cat-file", "--batch-check", "--buffer"], lines(objects))).await?;
+    let said = ask(objects_of(folder, "--batch-check", objects)).await?;
     let said = String::from_utf8_lossy(&said);
     let sizes = said.lines().filter_map(|line| {
         let mut words = line.split(' ');
@@ -101,14 +102,14 @@ pub(super) async fn filtered(root: &Path, paths: &[PathBuf]) -> io::Result<HashS
 
 /// Takes objects into the store. Those that are no longer there are missing from what is returned.
 pub(super) async fn take(
-    root: &Path,
+    folder: &Path,
     objects: &[String],
     images: &Images,
 ) -> io::Result<HashMap<String, (Hash, u64)>> {
     if objects.is_empty() {
         return Ok(HashMap::new());
     }
-    let spec = git(root, &["cat-file", "--batch", "--buffer"], lines(objects));
+    let spec = objects_of(folder, "--batch", objects);
     let work = async {
         let mut child = spec.spawn().map_err(io::Error::other)?;
         let Some(output) = child.output() else { return Ok(HashMap::new()) };

@@ -14,6 +14,7 @@ use super::git;
 use super::index::Index;
 use super::known::{Content, Difference, Known, Object, Table};
 use super::memory::{Memory, Remembered};
+use super::place::Repository;
 use super::scan::{Facts, Scan, ScanError, scan};
 use super::state::{Hash, State};
 use super::store::Images;
@@ -270,8 +271,13 @@ impl Keeper {
         if reach.anything {
             seen.lingering |= lingers;
             let was = std::mem::take(&mut seen.heads);
+            let repositories = own_folders(&seen);
             self.look(&mut seen, &mut changed).await;
             let is = heads(&seen);
+            for path in repositories.into_iter().filter(|path| !path.exists()) {
+                let why = "the state of a repository is not kept".to_owned();
+                changed.lost.push(Lost { path, why });
+            }
             for (repository, before) in was {
                 if let Some(after) = is.get(&repository).filter(|after| **after != before) {
                     let after = after.clone();
@@ -464,8 +470,14 @@ fn heads(seen: &Seen) -> BTreeMap<PathBuf, String> {
     repositories.filter_map(|r| Some((r.root.clone(), r.head()?))).collect()
 }
 
+/// The `.git` folders among the files that are looked at.
+fn own_folders(seen: &Seen) -> Vec<PathBuf> {
+    let repositories = seen.table.iter().flat_map(|table| &table.repositories);
+    repositories.filter(|r| r.folder == r.root.join(".git")).map(|r| r.folder.clone()).collect()
+}
+
 /// Files that look clean, by repository: path below its root, object, size.
-type Candidates = Vec<(PathBuf, Vec<(PathBuf, String, u64)>)>;
+type Candidates = Vec<(Repository, Vec<(PathBuf, String, u64)>)>;
 
 /// Adds what repositories track although it is ignored. With `clean`, tells which files look clean.
 fn add_tracked(
@@ -488,12 +500,13 @@ fn add_tracked(
                     match found.entries.get(&path) {
                         None => hidden.push(path),
                         Some(facts) if clean && index.is_clean(tracked, facts) => {
-                            own.push((tracked.path.clone(), tracked.object.clone(), facts.len));
+                            let (path, object) = (tracked.path.clone(), tracked.object.clone());
+                            own.push((path, object, facts.len));
                         }
                         Some(_) => {}
                     }
                 }
-                candidates.push((repository.root.clone(), own));
+                candidates.push((repository.clone(), own));
                 known.insert(file, (facts, hidden.clone()));
                 hidden
             }
@@ -511,15 +524,15 @@ fn add_tracked(
 /// in between. Where git cannot be asked, none.
 async fn clean_files(candidates: Candidates) -> HashMap<PathBuf, Object> {
     let mut clean = HashMap::new();
-    for (root, files) in candidates {
+    for (Repository { root, folder, .. }, files) in candidates {
         let objects: Vec<String> = files.iter().map(|(_, object, _)| object.clone()).collect();
         let paths: Vec<PathBuf> = files.iter().map(|(path, ..)| path.clone()).collect();
         let (sizes, filtered) =
-            tokio::join!(git::sizes(&root, &objects), git::filtered(&root, &paths));
+            tokio::join!(git::sizes(&folder, &objects), git::filtered(&root, &paths));
         let (Ok(sizes), Ok(filtered)) = (sizes, filtered) else { continue };
         for (path, name, len) in files {
             if sizes.get(&name) == Some(&len) && !filtered.contains(&path) {
-                let object = Object { repository: root.clone(), name };
+                let object = Object { repository: folder.clone(), name };
                 clean.insert(root.join(path), object);
             }
         }

@@ -127,10 +127,17 @@ impl Scanner<'_> {
         let rules = if own { rules.below(folder) } else { Rules { own: None, above: Some(rules) } };
         for entry in entries {
             let path = entry.path();
-            if entry.file_name() == ".git" || self.leave_out.contains(&path) {
+            if self.leave_out.contains(&path) {
                 continue;
             }
             let Ok(data) = entry.metadata() else { continue };
+            if entry.file_name() == ".git" {
+                // Where it is a file it only says where a submodule's or a worktree's state is.
+                if data.is_file() {
+                    self.found.entries.insert(path, Facts::of(&data));
+                }
+                continue;
+            }
             if rules.ignore(&path, data.is_dir()) {
                 self.found.ignored.insert(path);
                 continue;
