@@ -1,7 +1,7 @@
 //! Notes what calls do to files. Declared writes are noted exactly. For a call that may do anything, the
 //! workspace is looked at before and after it: what is different was done by it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -10,13 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
 
 use super::change::{Cause, Change, Changed, HeadMoved, Lost};
-use super::git;
-use super::index::Index;
-use super::known::{Content, Difference, Known, Object, Table};
+use super::known::{Difference, Known, Table};
 use super::memory::{Memory, Remembered};
-use super::place::Repository;
-use super::scan::{Facts, Scan, ScanError, scan};
-use super::state::{Hash, State};
+use super::objects::{Hidden, add_tracked, clean_files, take_objects};
+use super::scan::{ScanError, scan};
+use super::state::State;
 use super::store::Images;
 use crate::id::EntryId;
 
@@ -69,7 +67,7 @@ struct Seen {
     /// Something that was started goes on in the background.
     lingering: bool,
     heads: BTreeMap<PathBuf, String>,
-    tracked: HashMap<PathBuf, (Facts, Vec<PathBuf>)>,
+    hidden: Hidden,
     file: Option<Memory>,
 }
 
@@ -377,15 +375,15 @@ impl Keeper {
     async fn try_look(&self, seen: &mut Seen) -> Result<Vec<Difference>, ScanError> {
         let place = Arc::clone(&self.watch.place);
         let first = seen.table.is_none();
-        let mut tracked = std::mem::take(&mut seen.tracked);
+        let mut hidden = std::mem::take(&mut seen.hidden);
         let work = move || {
             let stop = AtomicBool::new(false);
             let mut found = scan(&place.root, &place.leave_out, &stop)?;
-            let clean = add_tracked(&mut found, &mut tracked, first);
-            Ok::<_, ScanError>((found, clean, tracked))
+            let clean = add_tracked(&mut found, &mut hidden, first);
+            Ok::<_, ScanError>((found, clean, hidden))
         };
-        let (found, candidates, tracked) = blocking(work).await?;
-        seen.tracked = tracked;
+        let (found, candidates, hidden) = blocking(work).await?;
+        seen.hidden = hidden;
         let place = Arc::clone(&self.watch.place);
         let stop = AtomicBool::new(false);
         match seen.table.take() {
@@ -424,6 +422,7 @@ impl Keeper {
                 changed.changes.push(Change { path, before, after: Some(after) });
             }
         }
+        changed.changes.sort_by(|a, b| a.path.cmp(&b.path));
         changed.lost = unkept(&changed.changes);
     }
 
@@ -474,91 +473,6 @@ fn heads(seen: &Seen) -> BTreeMap<PathBuf, String> {
 fn own_folders(seen: &Seen) -> Vec<PathBuf> {
     let repositories = seen.table.iter().flat_map(|table| &table.repositories);
     repositories.filter(|r| r.folder == r.root.join(".git")).map(|r| r.folder.clone()).collect()
-}
-
-/// Files that look clean, by repository: path below its root, object, size.
-type Candidates = Vec<(Repository, Vec<(PathBuf, String, u64)>)>;
-
-/// Adds what repositories track although it is ignored. With `clean`, tells which files look clean.
-fn add_tracked(
-    found: &mut Scan,
-    known: &mut HashMap<PathBuf, (Facts, Vec<PathBuf>)>,
-    clean: bool,
-) -> Candidates {
-    let mut candidates = Vec::new();
-    for repository in found.repositories.clone() {
-        let file = repository.folder.join("index");
-        let Ok(Some(facts)) = Facts::at(&file) else { continue };
-        let same = known.get(&file).filter(|(before, _)| *before == facts && !clean);
-        let hidden = match same {
-            Some((_, hidden)) => hidden.clone(),
-            None => {
-                let Ok(Some(index)) = Index::read(&repository.folder) else { continue };
-                let (mut hidden, mut own) = (Vec::new(), Vec::new());
-                for tracked in &index.files {
-                    let path = repository.root.join(&tracked.path);
-                    match found.entries.get(&path) {
-                        None => hidden.push(path),
-                        Some(facts) if clean && index.is_clean(tracked, facts) => {
-                            let (path, object) = (tracked.path.clone(), tracked.object.clone());
-                            own.push((path, object, facts.len));
-                        }
-                        Some(_) => {}
-                    }
-                }
-                candidates.push((repository.clone(), own));
-                known.insert(file, (facts, hidden.clone()));
-                hidden
-            }
-        };
-        for path in hidden {
-            if let Ok(Some(facts)) = Facts::at(&path) {
-                found.entries.insert(path, facts);
-            }
-        }
-    }
-    candidates
-}
-
-/// Those whose repository has exactly the bytes that are on disk: no line endings converted, no filter
-/// in between. Where git cannot be asked, none.
-async fn clean_files(candidates: Candidates) -> HashMap<PathBuf, Object> {
-    let mut clean = HashMap::new();
-    for (Repository { root, folder, .. }, files) in candidates {
-        let objects: Vec<String> = files.iter().map(|(_, object, _)| object.clone()).collect();
-        let paths: Vec<PathBuf> = files.iter().map(|(path, ..)| path.clone()).collect();
-        let (sizes, filtered) =
-            tokio::join!(git::sizes(&folder, &objects), git::filtered(&root, &paths));
-        let (Ok(sizes), Ok(filtered)) = (sizes, filtered) else { continue };
-        for (path, name, len) in files {
-            if sizes.get(&name) == Some(&len) && !filtered.contains(&path) {
-                let object = Object { repository: folder.clone(), name };
-                clean.insert(root.join(path), object);
-            }
-        }
-    }
-    clean
-}
-
-pub(super) async fn take_objects(
-    differences: &[Difference],
-    images: &Images,
-) -> HashMap<Object, (Hash, u64)> {
-    let mut wanted: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
-    for known in differences.iter().flat_map(|d| [&d.before, &d.after]).flatten() {
-        if let Content::Object(Object { repository, name }) = &known.content {
-            wanted.entry(repository.clone()).or_default().insert(name.clone());
-        }
-    }
-    let mut taken = HashMap::new();
-    for (repository, names) in wanted {
-        let names: Vec<String> = names.into_iter().collect();
-        let found = git::take(&repository, &names, images).await.unwrap_or_default();
-        for (name, kept) in found {
-            taken.insert(Object { repository: repository.clone(), name }, kept);
-        }
-    }
-    taken
 }
 
 /// Microseconds since 1970, later than any that was given before.

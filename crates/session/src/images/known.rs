@@ -286,7 +286,3 @@ fn capture_or_note(path: &Path, facts: Facts, images: &Images) -> Option<Known> 
         Some(Known { facts, content, fresh: false })
     })
 }
-
-#[cfg(test)]
-#[path = "known_tests.rs"]
-mod tests;

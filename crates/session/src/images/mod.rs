@@ -11,6 +11,7 @@ mod index;
 mod keeper;
 mod known;
 mod memory;
+mod objects;
 mod place;
 mod plan;
 mod quota;
@@ -19,6 +20,11 @@ mod scan;
 mod state;
 mod store;
 mod undo;
+
+#[cfg(test)]
+mod keeper_tests;
+#[cfg(test)]
+mod undo_tests;
 
 pub use change::{Cause, Change, Changed, HeadMoved, Lost, Reversal, ReversalKind};
 pub use keeper::{Keeper, Reach, Ticket, Watch};

@@ -58,6 +58,9 @@ pub(super) struct Move {
     pub(super) to: State,
 }
 
+/// Why a folder cannot make way.
+const NOT_EMPTY: &str = "a folder is there, and something else is in it";
+
 /// What became of a path.
 #[derive(Debug)]
 pub(super) enum Moved {
@@ -74,9 +77,11 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
     order.sort_by_key(|at| moves[*at].path.components().count());
     let mut attempt = |at: usize, result: io::Result<()>| {
         if let Err(error) = result {
-            done[at] = match error.kind() {
-                io::ErrorKind::DirectoryNotEmpty => Moved::NotEmpty,
-                _ => Moved::Failed(error.to_string()),
+            let is_full = error.kind() == io::ErrorKind::DirectoryNotEmpty;
+            done[at] = match is_full {
+                true if moves[at].to == State::Absent => Moved::NotEmpty,
+                true => Moved::Failed(NOT_EMPTY.to_owned()),
+                false => Moved::Failed(error.to_string()),
             };
             return false;
         }
@@ -142,7 +147,6 @@ fn write_file(path: &Path, hash: &Hash, mode: u32, images: &Images) -> io::Resul
     let mut beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder)?;
     images.copy_to(hash, beside.as_file_mut())?;
     beside.as_file().set_permissions(Permissions::from_mode(mode))?;
-    beside.as_file().sync_data()?;
     beside.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
