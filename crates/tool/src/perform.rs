@@ -73,6 +73,10 @@ impl Pipeline {
         let (ticket, changes) = kept.unzip();
         let changes = changes.unwrap_or_default();
         if !self.announce(&ready.tool, &ready.plan, why, changes, scope).await {
+            if let (Some(keeper), Some(ticket)) = (&self.keeper, ticket) {
+                // Nothing has happened, which is known only from here on.
+                keeper.after(ticket, false).await;
+            }
             return not_started(&ready.tool);
         }
         let (outcome, answer) = self.execute(ready, scope).await;

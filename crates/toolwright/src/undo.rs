@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use toolwright_config::{Paths, Settings};
 use toolwright_session::images::{
-    Images, Keeper, Quota, Report, Scene, UndoError, UndoOptions, Undone, Watch,
+    Images, Keeper, Lost, Quota, Report, Scene, UndoError, UndoOptions, Undone, Watch,
 };
 use toolwright_session::{Entry, Log, OpenError, Session, Store};
 use toolwright_tool::Workspace;
@@ -71,10 +71,15 @@ impl Workbench {
         self.settle_files(&mut log, &mut session, keeper.as_ref()).await?;
         let (workers, outputs) = self.scenery(&log, &session);
         let scene = Scene { images: self.watch().images(), workers: &workers, outputs: &outputs };
-        let Undone { report, .. } = match what {
+        let Undone { mut report, .. } = match what {
             Reverse::Undo(options) => scene.undo(&mut log, options),
             Reverse::Redo { dry_run } => scene.redo(&mut log, *dry_run),
         }?;
+        let asked = matches!(what, Reverse::Undo(UndoOptions { files: true, .. }));
+        if keeper.is_none() && asked && report.restored.is_empty() && report.is_complete() {
+            let why = "nothing is kept: the setting snapshot is false".to_owned();
+            report.lost.push(Lost { path: self.workspace.worktree().to_owned(), why });
+        }
         Ok((session.header.session, report))
     }
 

@@ -360,6 +360,8 @@ impl Workbench {
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let jobs = Jobs::default();
+        let own_jobs = jobs.clone();
+        let keeper = keeper.map(|k| k.with_jobs(move || !own_jobs.running().is_empty()));
         let registry = self.registry_for(&jobs, Some(&session));
         // Where the provider holds the answer to the form, the tool only takes what was said.
         let mut output_schema = None;

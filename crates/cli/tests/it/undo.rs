@@ -302,7 +302,8 @@ fn it_can_be_turned_off_and_an_untrusted_folder_cannot_set_the_quota() {
     first_run(&off, "go");
     assert!(!off.session_text().contains("\"changed\""));
     assert!(!off.root().join("data/toolwright/images").exists());
-    off.tw(&["undo"]).expect(0);
+    let undone = off.tw(&["undo"]).expect(1);
+    assert!(undone.stdout.contains("the setting snapshot is false"), "{}", undone.stdout);
     assert_eq!(off.read("a.txt"), "x\n", "only the conversation could go");
     let server = script();
     let folder = folder()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 
 use super::change::{Cause, Change, Changed, HeadMoved, Lost};
 use super::known::{Difference, Known, Table};
@@ -79,6 +79,8 @@ pub struct Keeper {
     turn: Arc<StdMutex<EntryId>>,
     /// Where what is known is kept, for the case that this process is killed.
     memory: Option<PathBuf>,
+    /// Whether jobs run.
+    jobs: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
 /// A call under way.
@@ -104,11 +106,26 @@ impl Drop for Writing {
     }
 }
 
-struct Running(Arc<AtomicUsize>);
+struct Running {
+    count: Arc<AtomicUsize>,
+    /// Keeps the file of what is known young: its age tells when this process was killed.
+    alive: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Running {
+    fn begin(count: &Arc<AtomicUsize>, file: Option<&Memory>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        let beat = file.and_then(Memory::heartbeat);
+        Self { count: Arc::clone(count), alive: beat.map(tokio::spawn) }
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        if let Some(alive) = &self.alive {
+            alive.abort();
+        }
     }
 }
 
@@ -146,7 +163,12 @@ impl Watch {
 impl Keeper {
     /// `memory` is a file of the session's own.
     pub fn new(watch: Watch, memory: Option<PathBuf>) -> Self {
-        Self { watch, turn: Arc::default(), memory }
+        Self { watch, turn: Arc::default(), memory, jobs: None }
+    }
+
+    /// Asks this whether something goes on in the background.
+    pub fn with_jobs(self, are_running: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { jobs: Some(Arc::new(are_running)), ..self }
     }
 
     pub fn watch(&self) -> &Watch {
@@ -174,9 +196,14 @@ impl Keeper {
     /// say before the call may begin.
     pub async fn before(&self, reach: Reach) -> (Ticket, Vec<Changed>) {
         let keeper = self.clone();
+        let (sender, receiver) = oneshot::channel();
         // In a task of its own: whoever waits for it may be gone before it is done.
-        let work = tokio::spawn(async move { keeper.prepare(reach).await });
-        work.await.unwrap_or_else(|_| (Ticket::empty(), Vec::new()))
+        tokio::spawn(async move {
+            if let Err((ticket, _)) = sender.send(keeper.clone().prepare(reach).await) {
+                keeper.settle(ticket, false).await;
+            }
+        });
+        receiver.await.unwrap_or_else(|_| (Ticket::empty(), Vec::new()))
     }
 
     /// After it has run. `lingers`: it left something running.
@@ -195,6 +222,8 @@ impl Keeper {
         let mut changed = self.changed("a job in the background", true);
         changed.by.background = true;
         self.look(&mut seen, &mut changed).await;
+        // What is left of a command without being a job is not followed beyond its turn.
+        seen.lingering = self.jobs.as_ref().is_some_and(|are_running| are_running());
         (!changed.is_empty()).then_some(changed)
     }
 
@@ -212,8 +241,7 @@ impl Keeper {
                 earlier = Changed { changes: Vec::new(), lost: Vec::new(), ..earlier };
             }
             seen.heads = heads(&seen);
-            self.watch.running.fetch_add(1, Ordering::AcqRel);
-            running = Some(Running(Arc::clone(&self.watch.running)));
+            running = Some(Running::begin(&self.watch.running, seen.file.as_ref()));
             if let Some(file) = &mut seen.file {
                 file.begin(self.turn(), &reach.what);
             }
@@ -430,10 +458,18 @@ impl Keeper {
     pub async fn recover(&self) -> Option<Changed> {
         let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
         let path = self.memory.clone()?;
-        let Remembered { table, turn, what } = Memory::take(&path)?;
+        let Remembered { table, turn, what, died } = Memory::take(&path)?;
         seen.table = Some(table);
         let mut changed = Changed { turn, ..self.changed(&what, true) };
         self.look(&mut seen, &mut changed).await;
+        // What happened later was somebody else.
+        let (own, later) = changed.changes.into_iter().partition(|c| is_older(&c.path, died));
+        changed.changes = own;
+        let unknown = |change: &Change| change.after == Some(State::Absent);
+        changed.lost = unkept(&changed.changes);
+        let gone = Vec::into_iter(later).filter(unknown);
+        let why = "it went while nobody looked: it is not known who removed it";
+        changed.lost.extend(gone.map(|c| Lost { path: c.path, why: why.to_owned() }));
         // A new process begins with a look of its own.
         seen.table = None;
         (!changed.is_empty()).then_some(changed)
@@ -444,6 +480,15 @@ impl Ticket {
     fn empty() -> Self {
         Self { reach: Reach::default(), before: Vec::new(), running: None, writing: Vec::new() }
     }
+}
+
+/// Whether what stands at a path was made before a moment; of what is gone, its folder tells.
+fn is_older(path: &Path, moment: SystemTime) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let there = path.ancestors().find_map(|path| std::fs::symlink_metadata(path).ok());
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    there.is_some_and(|data| data.ctime() <= seconds)
 }
 
 /// What cannot be brought back of these.

@@ -257,6 +257,50 @@ async fn what_a_command_did_is_known_although_the_process_was_killed_meanwhile()
 }
 
 #[tokio::test]
+async fn what_people_changed_after_a_process_was_killed_is_theirs() {
+    let mut rig = Rig::new();
+    for name in ["a", "b", "c"] {
+        rig.put(name, name);
+    }
+    rig.say("go");
+    let reach = Reach { what: "killed".into(), anything: true, ..Reach::default() };
+    let (ticket, _) = rig.keeper.before(reach).await;
+    std::mem::forget(ticket);
+    std::mem::forget(rig.keeper.clone());
+    rig.put("a", "theirs");
+    sh(&rig.work, "rm b");
+    let memory = fs::File::open(Store::outputs(&rig.log).join("memory")).unwrap();
+    let hour = std::time::Duration::from_secs(3600);
+    memory.set_modified(std::time::SystemTime::now() - hour).unwrap();
+    rig.reborn();
+    let changed = rig.keeper.recover().await.unwrap();
+    assert!(changed.changes.is_empty(), "{changed:?}");
+    assert_eq!(changed.lost.len(), 1);
+    assert_eq!(changed.lost[0].path, rig.work.join("b"));
+}
+
+#[tokio::test]
+async fn a_call_that_was_given_up_before_it_began_leaves_nothing_open() {
+    let mut rig = Rig::new();
+    rig.put("a", "a");
+    rig.say("go");
+    rig.command("true").await;
+    let reach = || Reach { what: "never".into(), anything: true, ..Reach::default() };
+    // Dropped while it looks.
+    let keeper = rig.keeper.clone();
+    tokio::select! {
+        biased;
+        _ = keeper.before(reach()) => panic!("it cannot be ready at once"),
+        () = std::future::ready(()) => {}
+    }
+    // It comes to its end in the background, and whoever comes next waits for that.
+    rig.command("true").await;
+    rig.put("a", "theirs");
+    rig.reborn();
+    assert!(rig.keeper.recover().await.is_none());
+}
+
+#[tokio::test]
 async fn clean_files_are_not_copied_and_come_back_from_the_repository() {
     let mut rig = Rig::new();
     sh(

@@ -6,12 +6,19 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
 use super::known::{Known, Table};
 use super::state::raw_path;
 use crate::id::EntryId;
+
+/// How often a process says that it lives while a command runs.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How long after that the command may have gone on: a busy machine, and the end of its processes.
+const GRACE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -50,6 +57,8 @@ pub(super) struct Remembered {
     pub(super) table: Table,
     pub(super) turn: EntryId,
     pub(super) what: String,
+    /// When the process was alive for the last time, and a little more.
+    pub(super) died: SystemTime,
 }
 
 impl Memory {
@@ -95,6 +104,16 @@ impl Memory {
         self.add(&Line::End);
     }
 
+    /// Says again and again that this process lives.
+    pub(super) fn heartbeat(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let file = self.file.as_ref()?.try_clone().ok()?;
+        Some(async move {
+            while file.set_modified(SystemTime::now()).is_ok() {
+                tokio::time::sleep(BEAT).await;
+            }
+        })
+    }
+
     fn add(&mut self, line: &Line) {
         let mut bytes = Vec::new();
         if put(&mut bytes, line).is_ok()
@@ -107,6 +126,7 @@ impl Memory {
     /// What was known when a command began that never came to its end. The file is taken away.
     pub(super) fn take(path: &Path) -> Option<Remembered> {
         let text = fs::read(path).ok()?;
+        let died = fs::metadata(path).and_then(|data| data.modified()).ok()? + GRACE;
         let mut table = Table { entries: BTreeMap::new(), ..Table::default() };
         let mut open = None;
         // A last line that is cut off was never relied on.
@@ -128,7 +148,7 @@ impl Memory {
         }
         // One that stays is only read again in vain.
         fs::remove_file(path).ok();
-        open.map(|(turn, what)| Remembered { table, turn, what })
+        open.map(|(turn, what)| Remembered { table, turn, what, died })
     }
 }
 
