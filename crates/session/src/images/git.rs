@@ -82,10 +82,21 @@ pub(super) async fn sizes(folder: &Path, objects: &[String]) -> io::Result<HashM
     Ok(sizes.collect())
 }
 
+/// Whether any filter is configured, for whatever files. Where that cannot be told, as if.
+async fn has_filters(root: &Path) -> bool {
+    let arguments = &["config", "--includes", "--get-regexp", r"^filter\."];
+    let asked = async {
+        let mut child = git(root, arguments, Vec::new()).spawn().ok()?;
+        Some(child.wait().await)
+    };
+    // One says that there is none.
+    !matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Some(Ended::Exit(1))))
+}
+
 /// Those of the paths (below `root`) whose content in the repository is not that on disk, because
 /// programs stand in between.
 pub(super) async fn filtered(root: &Path, paths: &[PathBuf]) -> io::Result<HashSet<PathBuf>> {
-    if paths.is_empty() {
+    if paths.is_empty() || !has_filters(root).await {
         return Ok(HashSet::new());
     }
     let mut input = Vec::new();

@@ -94,7 +94,7 @@ fn parse(bytes: &[u8], object_bytes: usize) -> Option<Vec<Tracked>> {
         let mtime = (at.number()?, at.number()?);
         let (_device, inode, mode) = (at.number()?, at.number()?, at.number()?);
         let (_user, _group, len) = (at.number()?, at.number()?, at.number()?);
-        let object: String = at.take(object_bytes)?.iter().map(|b| format!("{b:02x}")).collect();
+        let object = hex(at.take(object_bytes)?);
         let flags = at.short()?;
         if flags & 0x4000 != 0 {
             at.short()?;
@@ -124,6 +124,12 @@ fn parse(bytes: &[u8], object_bytes: usize) -> Option<Vec<Tracked>> {
         return None;
     }
     Some(files)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |four: u8| char::from(DIGITS[usize::from(four & 15)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
 fn has_extension(mut rest: &[u8], wanted: &[u8]) -> bool {

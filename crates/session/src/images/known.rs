@@ -1,6 +1,6 @@
 //! What is known about the workspace's files, and what has become different.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -54,7 +54,7 @@ pub(super) struct Difference {
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) entries: BTreeMap<PathBuf, Known>,
+    pub(super) entries: HashMap<PathBuf, Known>,
     pub(super) ignored: BTreeSet<PathBuf>,
     pub(super) repositories: Vec<Repository>,
 }
@@ -170,7 +170,7 @@ impl Table {
         stop: &AtomicBool,
     ) -> Result<Self, ScanError> {
         let mut table = Self {
-            entries: BTreeMap::new(),
+            entries: HashMap::with_capacity(scan.entries.len()),
             ignored: scan.ignored,
             repositories: scan.repositories,
         };

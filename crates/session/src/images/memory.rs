@@ -2,7 +2,6 @@
 //! one can still tell what the command had changed. The file is a cache of one moment; it is written
 //! anew by each process that looks at the workspace.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -127,7 +126,7 @@ impl Memory {
     pub(super) fn take(path: &Path) -> Option<Remembered> {
         let text = fs::read(path).ok()?;
         let died = fs::metadata(path).and_then(|data| data.modified()).ok()? + GRACE;
-        let mut table = Table { entries: BTreeMap::new(), ..Table::default() };
+        let mut table = Table::default();
         let mut open = None;
         // A last line that is cut off was never relied on.
         for line in text.split_inclusive(|byte| *byte == b'\n') {

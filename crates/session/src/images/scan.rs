@@ -1,7 +1,7 @@
 //! A look at the workspace: what stands where, by what a directory tells and without reading a file.
 //! What the ignore files exclude is not entered and only remembered by name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -77,7 +77,7 @@ impl Facts {
 /// What one look found.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    pub(super) entries: BTreeMap<PathBuf, Facts>,
+    pub(super) entries: HashMap<PathBuf, Facts>,
     /// What was left out because of an ignore file.
     pub(super) ignored: BTreeSet<PathBuf>,
     pub(super) repositories: Vec<Repository>,

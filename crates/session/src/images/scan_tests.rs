@@ -5,7 +5,9 @@ use super::*;
 fn look(root: &Path) -> (Vec<String>, Vec<String>) {
     let found = scan(root, &[root.join("data")], &AtomicBool::new(false)).unwrap();
     let name = |path: &PathBuf| path.strip_prefix(root).unwrap().display().to_string();
-    (found.entries.keys().map(name).collect(), found.ignored.iter().map(name).collect())
+    let mut seen: Vec<String> = found.entries.keys().map(name).collect();
+    seen.sort();
+    (seen, found.ignored.iter().map(name).collect())
 }
 
 fn write(root: &Path, name: &str, text: &str) {

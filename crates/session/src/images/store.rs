@@ -134,8 +134,14 @@ impl Images {
 
     pub(crate) fn incoming(&self) -> Result<Incoming<'_>, KeepError> {
         let folder = self.shared.root.join("tmp");
-        fs::create_dir_all(&folder)?;
-        let file = tempfile::Builder::new().prefix("in-").tempfile_in(&folder)?;
+        let new = || tempfile::Builder::new().prefix("in-").tempfile_in(&folder);
+        let file = match new() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(&folder)?;
+                new()?
+            }
+            file => file?,
+        };
         let encoder = zstd::Encoder::new(file, COMPRESSION_LEVEL)?;
         Ok(Incoming { images: self, hasher: blake3::Hasher::new(), encoder, len: 0 })
     }
@@ -270,14 +276,16 @@ impl Incoming<'_> {
         }
         let bytes = file.as_file().metadata()?.len();
         images.make_room(bytes)?;
-        let path = images.path(&hash);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
         if durable {
             file.as_file().sync_data()?;
         }
-        file.persist(&path).map_err(|e| e.error)?;
+        let path = images.path(&hash);
+        if let Err(failed) = file.persist(&path) {
+            // The folder is made when the first of its images comes.
+            let folder = path.parent().filter(|_| failed.error.kind() == io::ErrorKind::NotFound);
+            fs::create_dir_all(folder.ok_or(failed.error)?)?;
+            failed.file.persist(&path).map_err(|e| e.error)?;
+        }
         let mut account = images.account();
         account.used = account.used.map(|used| used + bytes);
         Ok((hash, len))
