@@ -15,6 +15,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod tree;
 mod undo;
 
 use clap::{CommandFactory, Parser};
@@ -59,6 +60,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Tree(options)) => tree::tree(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
         Some(Command::Undo(options)) => undo::undo(&shared, &options).await,
         Some(Command::Redo(options)) => undo::redo(&shared, &options).await,

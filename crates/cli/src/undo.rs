@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolwright::session::images::{Conflict, Report, Restored, State, UndoError, UndoOptions};
-use toolwright::session::{EntryId, Session};
+use toolwright::session::{EntryId, Item, Session, title_of};
 use toolwright::{Reverse, ReverseError, SessionChoice, Workbench};
 
 use crate::args::{Redo, Shared, Undo};
@@ -52,9 +52,12 @@ fn peek(bench: &Workbench, id: Option<&str>) -> Result<Session, Problem> {
     })
 }
 
+/// Numbered as `tw show` does.
 fn list(session: &Session, as_json: bool) -> Result<Exit, Problem> {
-    let messages = session.prompts().enumerate().map(|(n, (prompt, place))| {
-        (n + 1, place.id, toolwright::session::title_of(&prompt.content))
+    let items = session.items().iter().zip(session.places()).enumerate();
+    let messages = items.filter_map(|(n, (item, place))| match item {
+        Item::Prompt(prompt) => Some((n + 1, place.id, title_of(&prompt.content))),
+        Item::Note(_) | Item::Step(_) => None,
     });
     if as_json {
         let list: Vec<Value> = messages
@@ -64,27 +67,19 @@ fn list(session: &Session, as_json: bool) -> Result<Exit, Problem> {
         return Ok(Exit::Done);
     }
     for (number, id, title) in messages {
-        print(&format!("{number:>4}  {}  {}\n", id.short(), harmless(&title)));
+        print(&format!("#{number:<4} {}  {}\n", id.short(), harmless(&title)));
     }
     Ok(Exit::Done)
 }
 
-/// By its number, its id, or the end of its id.
 fn message(session: &Session, named: &str) -> Result<EntryId, Problem> {
-    let ids: Vec<EntryId> = session.prompts().map(|(_, place)| place.id).collect();
-    let by_number = named.parse::<usize>().ok().filter(|_| named.len() < 8);
-    let found = match by_number {
-        Some(number) => number.checked_sub(1).and_then(|at| ids.get(at)),
-        None => {
-            let end = named.to_uppercase();
-            ids.iter().find(|id| end.len() >= 8 && id.to_string().ends_with(&end))
-        }
-    };
-    found.copied().ok_or_else(|| {
-        Problem::usage(format!(
-            "there is no message {named} in this session; `tw undo --list` shows them"
-        ))
-    })
+    let item = session.find_message(named).map_err(|e| Problem::usage(e.to_string()))?;
+    match (&session.items()[item], &session.places()[item]) {
+        (Item::Prompt(_), place) => Ok(place.id),
+        (Item::Note(_) | Item::Step(_), _) => Err(Problem::usage(format!(
+            "{named} is no message of yours; `tw undo --list` shows those that can be gone back to"
+        ))),
+    }
 }
 
 fn tell(

@@ -8,15 +8,19 @@
 
 mod branches;
 mod entry;
+mod fail;
 mod fold;
 mod id;
 pub mod images;
 mod line;
+mod lock;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod message;
 mod retention;
 mod spending;
+mod standing;
 mod step;
 mod store;
 mod tree;
@@ -27,11 +31,14 @@ pub use branches::Branch;
 pub use entry::{
     CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
 };
+pub use fail::{FAIL_POINTS, fail_point};
 pub use fold::{Compaction, Item, Place, Prompt, Session, title_of};
 pub use id::{EntryId, Mark, NoEntryId};
-pub use log::{Log, LogError, Notice};
+pub use log::{Log, LogError, Notice, SyncHandle};
+pub use message::NotFound;
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
+pub use standing::Standing;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
 pub use tree::Tree;

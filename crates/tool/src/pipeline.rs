@@ -114,18 +114,15 @@ pub enum Update {
     Progress {
         position: usize,
         text: String,
+        /// Something that must survive the call, for a model that never gets its result.
+        keep: bool,
     },
     /// What the call did to files.
     Changed(Box<Changed>),
     /// The call's end. Exactly one per call.
-    Settled {
-        position: usize,
-        outcome: Outcome,
-    },
+    Settled { position: usize, outcome: Outcome },
     /// A fault that is not the model's: the turn cannot go on.
-    Fatal {
-        message: String,
-    },
+    Fatal { message: String },
 }
 
 #[derive(Clone)]

@@ -68,7 +68,7 @@ impl Workbench {
             return Err(ReverseError::Worker { employer });
         }
         let keeper = self.keeper(&log);
-        self.settle_files(&mut log, &mut session, keeper.as_ref()).await?;
+        self.note_killed(&mut log, &mut session, keeper.as_ref()).await?;
         let (workers, outputs) = self.scenery(&log, &session);
         let scene = Scene { images: self.watch().images(), workers: &workers, outputs: &outputs };
         let Undone { mut report, .. } = match what {
@@ -102,7 +102,7 @@ impl Workbench {
                 Err(UndoError::Log(error)) => return Err(error.into()),
                 Err(_) => None,
             };
-            if let Some(Undone { report, session: moved }) = finished {
+            if let Some((_, Undone { report, session: moved })) = finished {
                 notices.push("an undo that was interrupted was brought to its end".to_owned());
                 if !report.is_complete() {
                     notices.push("not all files could be restored by it".to_owned());
@@ -112,14 +112,27 @@ impl Workbench {
                 }
             }
         }
+        self.note_killed(log, session, keeper).await?;
+        Ok(notices)
+    }
+
+    /// What a command had done that ran when an earlier process was killed.
+    async fn note_killed(
+        &self,
+        log: &mut Log,
+        session: &mut Session,
+        keeper: Option<&Keeper>,
+    ) -> Result<(), SetupError> {
         if let Some(keeper) = keeper
+            // Behind an undo that is half done nothing may stand but its end.
+            && !Scene::is_pending(log)?
             && let Some(changed) = keeper.recover().await
         {
             let entry = Entry::Changed(changed);
             let mark = log.append(&entry)?;
             session.apply(entry, mark);
         }
-        Ok(notices)
+        Ok(())
     }
 
     fn scenery(&self, log: &Log, session: &Session) -> (Vec<PathBuf>, PathBuf) {

@@ -177,13 +177,15 @@ fn to_an_earlier_message_by_number_and_by_id_and_on_from_there() {
     run(&folder, "say 3");
     let list = json_of(&folder.tw(&["undo", "--list", "--json"]).expect(0).stdout);
     assert_eq!(list[1]["title"], "say 2");
-    let wrong = folder.tw(&["undo", "--to", "9"]).expect(2);
-    assert!(wrong.stderr.contains("no message 9"), "{}", wrong.stderr);
+    let wrong = folder.tw(&["undo", "--to", "99"]).expect(2);
+    assert!(wrong.stderr.contains("no message 99"), "{}", wrong.stderr);
+    let answer = folder.tw(&["undo", "--to", "2"]).expect(2);
+    assert!(answer.stderr.contains("no message of yours"), "{}", answer.stderr);
     folder.tw(&["undo", "--to", list[1]["id"].as_str().unwrap()]).expect(0);
     assert_eq!(folder.read("a.txt"), "1");
     folder.tw(&["redo"]).expect(0);
     assert_eq!(folder.read("a.txt"), "3");
-    folder.tw(&["undo", "--to", "2"]).expect(0);
+    folder.tw(&["undo", "--to", &list[1]["number"].to_string()]).expect(0);
     // The conversation goes on from there, and the model does not hear of the rest.
     server.then(Answer::text("ok"));
     run(&folder, "say something else");
@@ -291,6 +293,40 @@ fn a_command_that_was_running_when_everything_was_killed_is_undone_too() {
     running.kill();
     let undone = folder.tw(&["undo"]).expect(0);
     assert_eq!(everything(&folder.work()), before, "{}", undone.stdout);
+}
+
+#[test]
+fn an_undo_that_is_killed_anywhere_goes_as_far_as_it_was_to_go_when_it_is_asked_again() {
+    let mut died = 0;
+    for count in 1.. {
+        let server = ModelServer::start([
+            Answer::call("write", write("a.txt", "first")),
+            Answer::text("ok"),
+            Answer::call("bash", bash("rm b.txt; mkdir d; echo x > d/c.txt")),
+            Answer::text("ok"),
+        ]);
+        let folder = folder().file("b.txt", "b\n").with_model(&server, Wire::Anthropic);
+        first_run(&folder, "one");
+        let before = everything(&folder.work());
+        run(&folder, "two");
+        let after = everything(&folder.work());
+        let mut command = folder.command(&["undo"]);
+        command.env("TOOLWRIGHT_FAIL_AT", format!("any:{count}"));
+        let killed = toolwright_testkit::Child::spawn(command).wait();
+        if killed.code.is_some() {
+            killed.expect(0);
+            break;
+        }
+        died += 1;
+        let again = folder.tw(&["undo"]).expect(0);
+        assert!(!again.stdout.contains("one"), "{}", again.stdout);
+        assert_eq!(everything(&folder.work()), before, "killed at {count}: {}", again.stdout);
+        let shown = folder.tw(&["show"]).expect(0).stdout;
+        assert!(shown.contains("one") && !shown.contains("two"), "{shown}");
+        folder.tw(&["redo"]).expect(0);
+        assert_eq!(everything(&folder.work()), after, "killed at {count}");
+    }
+    assert!(died >= 6, "{died}");
 }
 
 #[test]

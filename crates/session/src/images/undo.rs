@@ -118,7 +118,10 @@ pub struct Scene<'a> {
 impl Scene<'_> {
     /// Takes back what happened since a message, that message included.
     pub fn undo(&self, log: &mut Log, options: &UndoOptions) -> Result<Undone, UndoError> {
-        self.finish(log)?;
+        // Asked again after a crash, it does not go further than it was to go.
+        if let Some((ReversalKind::Undo, done)) = self.finish(log)? {
+            return Ok(done);
+        }
         let history = history(log.path())?;
         let first = match options.to {
             Some(id) => history.messages.iter().position(|m| m.id == id),
@@ -145,7 +148,9 @@ impl Scene<'_> {
 
     /// Makes again what was taken back last.
     pub fn redo(&self, log: &mut Log, dry_run: bool) -> Result<Undone, UndoError> {
-        self.finish(log)?;
+        if let Some((ReversalKind::Redo, done)) = self.finish(log)? {
+            return Ok(done);
+        }
         let mut history = history(log.path())?;
         let undone = history.undone.pop().ok_or(UndoError::NothingUndone)?;
         let mut report = Report { dry_run, ..Report::default() };
@@ -179,11 +184,15 @@ impl Scene<'_> {
     }
 
     /// Brings to its end what a process began that was killed.
-    pub fn finish(&self, log: &mut Log) -> Result<Option<Undone>, UndoError> {
-        let Some(Pending { reversal, files_done }) = history(log.path())?.pending else {
+    pub fn finish(&self, log: &mut Log) -> Result<Option<(ReversalKind, Undone)>, UndoError> {
+        if !Self::is_pending(log)? {
             return Ok(None);
-        };
+        }
+        let history = history(log.path())?;
+        let Some(Pending { reversal, files_done }) = history.pending else { return Ok(None) };
         let mut report = Report::default();
+        let taken = history.messages.iter().skip_while(|message| message.id != reversal.turn);
+        report.messages = taken.map(|message| message.title.clone()).collect();
         if !files_done {
             let mut moves = Vec::new();
             for Change { path, before, after } in &reversal.changes {
@@ -201,7 +210,7 @@ impl Scene<'_> {
             log.append(&Entry::Reversed)?;
         }
         let session = self.move_conversation(log, &reversal, &mut report)?;
-        Ok(Some(Undone { report, session }))
+        Ok(Some((reversal.kind, Undone { report, session })))
     }
 
     /// Everything that happened to files from this message on, in order.
@@ -327,9 +336,8 @@ impl Scene<'_> {
         };
         reversal.changes = moves.iter().map(change).collect();
         log.append(&Entry::Reversing(reversal.clone()))?;
-        let file = log.sync_handle()?;
-        file.sync_data()
-            .map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
+        let synced = log.sync_handle()?.sync();
+        synced.map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
         self.restore(moves, &mut report);
         log.append(&Entry::Reversed)?;
         let session = self.move_conversation(log, &reversal, &mut report)?;

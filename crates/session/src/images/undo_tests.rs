@@ -141,7 +141,9 @@ async fn an_undo_that_was_cut_off_anywhere_is_brought_to_its_end() {
         let images = rig.keeper.watch().images().clone();
         let outputs = Store::outputs(&rig.log);
         let scene = Scene { images: &images, workers: &[], outputs: &outputs };
-        let done = scene.finish(&mut rig.log).unwrap().unwrap();
+        let (kind, done) = scene.finish(&mut rig.log).unwrap().unwrap();
+        assert_eq!(kind, ReversalKind::Undo);
+        assert_eq!(done.report.messages, ["two"]);
         assert!(done.report.is_complete(), "stage {stage}: {:?}", done.report);
         assert_eq!(done.session.unwrap().prompts().count(), 1);
         assert_eq!(rig.all(), before, "stage {stage}");
