@@ -20,7 +20,7 @@ use crate::id::EntryId;
 
 /// The part of the quota that copies of unchanged files may take, for the case that a command changes
 /// them.
-const COPIES_SHARE: u64 = 2;
+const COPIES_SHARE: u64 = 8;
 
 /// What a call may change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

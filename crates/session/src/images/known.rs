@@ -185,13 +185,17 @@ impl Table {
                 Some(object) => {
                     Some(Known { facts, content: Content::Object(object), fresh: false })
                 }
-                None if facts.kind == Kind::File && facts.len > budget => {
+                // One that is too large by itself is told so.
+                None if facts.kind == Kind::File
+                    && facts.len > budget
+                    && facts.len <= images.largest() =>
+                {
                     let why = "there is too much in the workspace to keep a copy of each file";
                     Some(Known { facts, content: Content::Unkept(why.to_owned()), fresh: false })
                 }
                 None => {
                     if facts.kind == Kind::File {
-                        budget -= facts.len;
+                        budget = budget.saturating_sub(facts.len);
                     }
                     capture_or_note(&path, facts, images)
                 }
