@@ -306,9 +306,9 @@ fn an_undo_that_is_killed_anywhere_goes_as_far_as_it_was_to_go_when_it_is_asked_
             Answer::text("ok"),
         ]);
         let folder = folder().file("b.txt", "b\n").with_model(&server, Wire::Anthropic);
-        first_run(&folder, "one");
+        first_run(&folder, "alpha");
         let before = everything(&folder.work());
-        run(&folder, "two");
+        run(&folder, "beta");
         let after = everything(&folder.work());
         let mut command = folder.command(&["undo"]);
         command.env("TOOLWRIGHT_FAIL_AT", format!("any:{count}"));
@@ -319,10 +319,10 @@ fn an_undo_that_is_killed_anywhere_goes_as_far_as_it_was_to_go_when_it_is_asked_
         }
         died += 1;
         let again = folder.tw(&["undo"]).expect(0);
-        assert!(!again.stdout.contains("one"), "{}", again.stdout);
+        assert!(!again.stdout.contains("alpha"), "{}", again.stdout);
         assert_eq!(everything(&folder.work()), before, "killed at {count}: {}", again.stdout);
         let shown = folder.tw(&["show"]).expect(0).stdout;
-        assert!(shown.contains("one") && !shown.contains("two"), "{shown}");
+        assert!(shown.contains("alpha") && !shown.contains("beta"), "{shown}");
         folder.tw(&["redo"]).expect(0);
         assert_eq!(everything(&folder.work()), after, "killed at {count}");
     }
