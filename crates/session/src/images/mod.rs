@@ -2,7 +2,7 @@
 //!
 //! [`Images`] keeps contents, named by their hash, inside a quota. [`Keeper`] notes what a call does to
 //! files: declared writes exactly, and for what a command may do, the difference between two looks at
-//! the workspace. [`undo`] brings files back. Nothing here ever writes to a repository's own state.
+//! the workspace. [`Scene`] brings files back. Nothing here ever writes to a repository's own state.
 
 mod change;
 mod find;
