@@ -58,6 +58,11 @@ pub enum Command {
     Tree(Tree),
     /// Shorten a session: notes take the place of its beginning for the model
     Compact(Compact),
+    /// Take back what was done since a message: files and conversation
+    #[command(after_help = UNDO_HELP)]
+    Undo(Undo),
+    /// Make again what was undone last
+    Redo(Redo),
     /// Say what was spent, by day and by model
     Stats(Stats),
     /// Keep, list and remove keys
@@ -201,6 +206,47 @@ pub struct Compact {
     /// The model that writes the notes, as PROVIDER/MODEL
     #[arg(short, long, value_name = "P/M")]
     pub model: Option<String>,
+}
+
+const UNDO_HELP: &str = "\
+Without --to, the last message and all that followed it is taken back. A file that was changed since
+by somebody else is left alone and named. Repositories keep their HEAD, index and stashes.
+Exit status: 0 done, 1 not all of it could be taken back, 2 nothing to undo";
+
+#[derive(Debug, Args)]
+pub struct Undo {
+    /// The session, or a beginning of its id; the one used last without it
+    pub id: Option<String>,
+    /// To before this message: its number or its id, as --list shows them
+    #[arg(long, value_name = "MESSAGE")]
+    pub to: Option<String>,
+    /// Only the files; the conversation stays
+    #[arg(long, conflicts_with = "conversation")]
+    pub files: bool,
+    /// Only the conversation; the files stay
+    #[arg(long)]
+    pub conversation: bool,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// List the messages that can be gone back to
+    #[arg(long, conflicts_with_all = ["to", "files", "conversation", "dry_run"])]
+    pub list: bool,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Redo {
+    /// The session, or a beginning of its id; the one used last without it
+    pub id: Option<String>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -20,6 +20,7 @@ mod terminal;
 mod tools;
 mod tree;
 mod trust;
+mod undo;
 
 use clap::{CommandFactory, Parser};
 
@@ -79,6 +80,8 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Show(options)) => sessions::show(&shared, &options),
         Some(Command::Tree(options)) => tree::tree(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
+        Some(Command::Undo(options)) => undo::undo(&shared, &options).await,
+        Some(Command::Redo(options)) => undo::redo(&shared, &options).await,
         Some(Command::Stats(options)) => stats::stats(&shared, &options),
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,

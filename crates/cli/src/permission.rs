@@ -154,7 +154,7 @@ async fn plan_of(
     let gate = Arc::new(PermissionGate::new(rules.policy.clone(), None));
     // Nothing is run, so nothing is put there.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
-    let pipeline = workbench.pipeline(workbench.registry(), &gate, &Arc::default(), outputs);
+    let pipeline = workbench.pipeline(workbench.registry(), &gate, &Arc::default(), outputs, None);
     let (name, arguments) = (tool.to_owned(), arguments.to_owned());
     let call = CallRequest { id: "check".to_owned(), name, arguments, cut: false };
     pipeline.look_at(&call).await.map_err(|outcome| Problem::usage(outcome.output))

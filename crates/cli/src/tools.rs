@@ -93,7 +93,7 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     // Named as a session's would be, so that they are kept for as long as those.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
     let registry = all_tools(workbench, &gate, &agent.name).await;
-    let pipeline = workbench.pipeline(registry, &gate, &Arc::default(), outputs);
+    let pipeline = workbench.pipeline(registry, &gate, &Arc::default(), outputs, None);
     let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();
@@ -108,7 +108,7 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
                 }
                 Update::Settled { outcome, .. } => settled = Some(outcome),
                 Update::Fatal { message } => note(&format!("tw: {message}")),
-                Update::Progress { .. } => {}
+                Update::Progress { .. } | Update::Changed(_) => {}
             }
         }
         settled

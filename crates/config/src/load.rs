@@ -34,7 +34,6 @@ const HARMLESS_KEYS: &[&str] = &[
     "tool_cache",
     "tool_timeout",
     "share",
-    "snapshot",
     "logLevel",
     "sandbox",
 ];

@@ -44,6 +44,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "formatter",
     "lsp",
     "snapshot",
+    "undo",
     "share",
     "autoshare",
     "autoupdate",
@@ -98,6 +99,9 @@ pub struct Settings {
     pub subagent_depth: Option<u32>,
     pub tool_output: ToolOutputSettings,
     pub attachment: AttachmentSettings,
+    /// Whether before-images are kept at all.
+    pub snapshot: Option<bool>,
+    pub undo: UndoSettings,
     pub tools: BTreeMap<String, bool>,
     pub webfetch: WebfetchSettings,
     pub websearch: WebsearchSettings,
@@ -170,6 +174,14 @@ pub struct ToolOutputSettings {
     pub max_bytes: Option<u64>,
     pub retention_days: Option<u64>,
     pub retention_bytes: Option<u64>,
+}
+
+/// How long before-images are kept, over all sessions.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct UndoSettings {
+    pub quota_bytes: Option<u64>,
+    pub retention_days: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

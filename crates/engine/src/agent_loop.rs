@@ -346,6 +346,7 @@ impl<'a> Turn<'a> {
                 queued: Some(message.id),
             };
             self.world.record.add(prompt)?;
+            crate::undo::begin_turn(self.world.pipeline, self.world.record.session());
             self.emit(Event::Delivered { id: message.id }).await;
         }
         Ok(())

@@ -95,7 +95,16 @@ impl Turn<'_> {
         let mut result = Ok(());
         for update in batch {
             match update {
-                Update::Starting { position, tool, summary, effects, touched, decision, go } => {
+                Update::Starting {
+                    position,
+                    tool,
+                    summary,
+                    effects,
+                    touched,
+                    decision,
+                    changes,
+                    go,
+                } => {
                     // Dropping `go` tells the call not to start.
                     if nothing_new || result.is_err() {
                         continue;
@@ -111,7 +120,9 @@ impl Turn<'_> {
                         decision,
                         touched,
                     };
-                    match self.world.record.add(entry) {
+                    let changes = changes.into_iter().map(Entry::Changed);
+                    let mut entries = std::iter::once(entry).chain(changes);
+                    match entries.try_for_each(|entry| self.world.record.add(entry)) {
                         Ok(()) => {
                             any_effects |= effects;
                             starting.push((position, tool, summary, go));
@@ -132,6 +143,11 @@ impl Turn<'_> {
                     let effects = has_effects.get(position).copied().unwrap_or(false);
                     if let Err(over) = self.settle(position, outcome, effects).await {
                         result = Err(over);
+                    }
+                }
+                Update::Changed(changed) => {
+                    if let Err(error) = self.world.record.add(Entry::Changed(*changed)) {
+                        result = Err(error.into());
                     }
                 }
                 Update::Fatal { message } => result = Err(Over::Broken(message)),
@@ -198,7 +214,7 @@ fn placed(update: Update, places: &[usize]) -> Update {
         Update::Starting { position, .. }
         | Update::Progress { position, .. }
         | Update::Settled { position, .. } => *position = places[*position],
-        Update::Fatal { .. } => {}
+        Update::Changed(_) | Update::Fatal { .. } => {}
     }
     update
 }

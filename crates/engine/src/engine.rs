@@ -74,8 +74,8 @@ pub struct AgentChange {
 
 pub struct Engine {
     model: Arc<dyn Model>,
-    pipeline: Pipeline,
-    record: Record,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) record: Record,
     template: Request,
     tools: ToolList,
     budget: Budget,
@@ -303,6 +303,7 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
+        crate::undo::begin_turn(&self.pipeline, self.record.session());
         let over = run_turn(self.world(cancel, events)).await;
         self.end(over, cancel, events).await
     }
@@ -381,6 +382,9 @@ impl Engine {
     ) -> TurnEnd {
         let settled = settle_open_calls(&mut self.record, Left::All);
         if let Err(error) = settled.and_then(|()| self.keep_mode()) {
+            over = Over::from(error);
+        }
+        if let Err(error) = self.note_later_changes().await {
             over = Over::from(error);
         }
         // A wish to end this turn says nothing about the next one.

@@ -12,6 +12,10 @@ pub trait Journal: Send + Sync {
     fn move_to(&mut self, _target: EntryId, _why: MoveReason) -> Result<Session, LogError> {
         Err(LogError::NotKept)
     }
+    /// The file itself, where there is one.
+    fn log(&mut self) -> Option<&mut Log> {
+        None
+    }
     /// Returns once everything appended survives a power cut.
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>>;
 }
@@ -23,6 +27,10 @@ impl Journal for Log {
 
     fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
         Log::move_to(self, target, why)
+    }
+
+    fn log(&mut self) -> Option<&mut Log> {
+        Some(self)
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
@@ -80,6 +88,19 @@ impl Record {
     pub fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<(), LogError> {
         self.session = self.journal.move_to(target, why)?;
         Ok(())
+    }
+
+    /// The file, for what is done to it as a whole; `then` is the session as it is afterwards.
+    pub(crate) fn with_log<T, E: From<LogError>>(
+        &mut self,
+        work: impl FnOnce(&mut Log) -> Result<(T, Option<Session>), E>,
+    ) -> Result<T, E> {
+        let log = self.journal.log().ok_or(LogError::NotKept)?;
+        let (done, session) = work(log)?;
+        if let Some(session) = session {
+            self.session = session;
+        }
+        Ok(done)
     }
 
     /// Only in the file: the whole answer will say it again. If it never comes, [`Self::fold_only`]

@@ -24,6 +24,7 @@ mod rulebook;
 mod settle;
 mod task;
 mod transcript;
+mod undo;
 
 pub use agent_loop::{Clock, SystemClock};
 pub use budget::{Budget, Purse};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_llm::{Content, Failure, Finish, Origin, Usage};
 
 use crate::id::EntryId;
+use crate::images::{Changed, Reversal};
 use crate::step::{Outcome, ReplyPart};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,6 +120,12 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
+    /// What a call did to files, or is about to do: written before a declared effect.
+    Changed(Changed),
+    /// Changes are about to be taken back, or made again.
+    Reversing(Reversal),
+    /// All of it was done that could be.
+    Reversed,
     /// A name for an entry, wherever in the file it stands. An empty one takes the name away.
     Labelled {
         target: EntryId,

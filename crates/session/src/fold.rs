@@ -333,6 +333,8 @@ impl Session {
             }
             // The tree knows the names.
             Entry::Labelled { .. } => {}
+            // Of use to nobody but who takes it back, who reads it from the file.
+            Entry::Changed(_) | Entry::Reversing(_) | Entry::Reversed => {}
         }
     }
 
@@ -488,7 +490,7 @@ fn hash_of(id: &str) -> u64 {
     hasher.finish()
 }
 
-pub(crate) fn title_of(content: &[Content]) -> String {
+pub fn title_of(content: &[Content]) -> String {
     const TITLE_CHARS: usize = 72;
     let text = content.iter().find_map(|c| match c {
         Content::Text { text } => Some(text.trim()),

@@ -11,6 +11,7 @@ mod entry;
 mod fail;
 mod fold;
 mod id;
+pub mod images;
 mod line;
 mod lock;
 mod log;
@@ -31,7 +32,7 @@ pub use entry::{
     CallPlace, DeltaKind, Entry, Header, MoveReason, QueueKind, Queued, Touched, TurnStatus,
 };
 pub use fail::{FAIL_POINTS, fail_point};
-pub use fold::{Compaction, Item, Place, Prompt, Session};
+pub use fold::{Compaction, Item, Place, Prompt, Session, title_of};
 pub use id::{EntryId, Mark, NoEntryId};
 pub use log::{Log, LogError, Notice, SyncHandle};
 pub use message::NotFound;

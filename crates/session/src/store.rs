@@ -159,6 +159,24 @@ impl Store {
         log.path().with_extension("outputs")
     }
 
+    /// The files of the agents that worked for a session, and for those in turn.
+    pub fn workers(&self, session: &Header) -> Vec<PathBuf> {
+        let folder = self.project(Path::new(&session.directory)).join(CHILDREN);
+        let mut files: Vec<(PathBuf, Header)> = session_files(&folder)
+            .filter_map(|path| Some((path.clone(), first_line(&path)?)))
+            .collect();
+        let mut found = Vec::new();
+        let mut employers = vec![session.session.clone()];
+        while let Some(employer) = employers.pop() {
+            let works = |header: &Header| header.parent.as_ref() == Some(&employer);
+            for (path, header) in files.extract_if(.., |(_, header)| works(header)) {
+                employers.push(header.session);
+                found.push(path);
+            }
+        }
+        found
+    }
+
     fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
         let mut files: Vec<PathBuf> = session_files(&self.project(directory)).collect();
         files.sort_by_key(|path| std::cmp::Reverse(modified(path)));
@@ -272,6 +290,17 @@ fn id_of(path: &Path) -> &str {
 
 fn modified(path: &Path) -> SystemTime {
     fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn first_line(path: &Path) -> Option<Header> {
+    use std::io::{BufRead, BufReader};
+    #[derive(serde::Deserialize)]
+    struct Line {
+        data: Header,
+    }
+    let mut line = Vec::new();
+    BufReader::new(fs::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice::<Line>(&line).ok().map(|line| line.data)
 }
 
 /// Reads the beginning of a file only: the header and the first prompt stand there.

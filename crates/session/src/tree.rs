@@ -53,6 +53,10 @@ pub(crate) enum Kind {
     Delta,
     Reply,
     CallStarted,
+    Changed,
+    Reversing,
+    Reversed,
+    Moved,
     Labelled,
     Other,
 }
@@ -67,6 +71,10 @@ impl Kind {
             "delta" => Self::Delta,
             "reply" => Self::Reply,
             "call_started" => Self::CallStarted,
+            "changed" => Self::Changed,
+            "reversing" => Self::Reversing,
+            "reversed" => Self::Reversed,
+            "moved" => Self::Moved,
             "labelled" => Self::Labelled,
             _ => Self::Other,
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toolwright_permission::Request;
 use toolwright_session::Touched;
+use toolwright_session::images::Reach;
 
 use crate::Workspace;
 use crate::containment::OUTSIDE_SANDBOX;
@@ -112,6 +113,26 @@ impl Plan {
     /// Whether the call may change something.
     pub fn has_effects(&self) -> bool {
         self.accesses.iter().any(Access::may_change)
+    }
+
+    /// What the call may change of files. Our own tools declare what they write; of a command, and of
+    /// what others brought, nobody knows.
+    pub(crate) fn reach(&self, workspace: &Workspace, own: bool) -> Reach {
+        let mut reach = Reach { what: self.summary.clone(), ..Reach::default() };
+        for access in &self.accesses {
+            match access {
+                Access::Write { path, .. } => reach.writes.push(path.clone()),
+                Access::Execute { .. } => {
+                    let requests = access.requests(workspace);
+                    let harmless =
+                        |request: &Request| request.harmless || request.permission != "bash";
+                    reach.anything |= !requests.iter().all(harmless);
+                }
+                Access::Custom { read_only: false, .. } => reach.anything |= !own,
+                _ => {}
+            }
+        }
+        reach
     }
 
     /// Whether it looks at files and does nothing else. A call that declares nothing may still ask a

@@ -135,6 +135,8 @@ async fn run_all(batch: Prepared, context: &RunContext) -> Result<Vec<Outcome>, 
         gate: Arc::new(gate),
         // It speaks of steps, and these calls are not steps.
         cache: None,
+        // What the whole does to files is noted with the whole.
+        keeper: None,
         ..outer.clone()
     };
     let mut outcomes = Vec::new();
@@ -171,6 +173,7 @@ async fn run_all(batch: Prepared, context: &RunContext) -> Result<Vec<Outcome>, 
                     context.progress.update(format!("{settled} of {} done", places.len()));
                     outcomes[places[position]] = outcome;
                 }
+                Update::Changed(_) => {}
                 Update::Fatal { message } => fatal = Some(message),
             }
         }

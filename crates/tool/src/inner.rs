@@ -25,7 +25,8 @@ impl RunContext {
     pub fn inner_calls(&self) -> InnerCalls {
         let gate = Inside::new(&self.pipeline, Vec::new(), self.door.position);
         // The cache speaks of steps, and these calls are not steps.
-        let pipeline = Pipeline { gate: Arc::new(gate), cache: None, ..self.pipeline.clone() };
+        let pipeline =
+            Pipeline { gate: Arc::new(gate), cache: None, keeper: None, ..self.pipeline.clone() };
         let (cancel, outer) = (self.cancel.clone(), self.door.tool.clone());
         InnerCalls { pipeline, cancel, outer, made: AtomicUsize::new(0) }
     }
@@ -61,7 +62,8 @@ impl InnerCalls {
                     Update::Starting { go, .. } => {
                         go.send(()).ok();
                     }
-                    Update::Progress { .. } => {}
+                    // What the outer call did to files is noted as a whole.
+                    Update::Progress { .. } | Update::Changed(_) => {}
                     Update::Settled { outcome, .. } => settled = Ok(outcome),
                     Update::Fatal { message } => settled = Err(ToolError::Fatal(message)),
                 }

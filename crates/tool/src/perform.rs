@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolwright_session::images::{Changed, Reach, Ticket};
 use toolwright_session::{Ending, Outcome};
 
 use crate::access::{Access, Extent, Plan};
@@ -17,6 +18,7 @@ use crate::pipeline::{
     Decision, DeniedBy, Pipeline, Question, Ready, Update, failed, not_started, outcome, skipped,
 };
 use crate::progress::Progress;
+use crate::registry::Source;
 use crate::tool::{MayRead, RunContext, RunOnce, ToolError, ToolOutput};
 use crate::workspace::Files;
 
@@ -63,10 +65,22 @@ impl Pipeline {
             Decision::Allow { why } => why,
             Decision::Deny { by, message } => return denied(&ready.tool, &ready.plan, by, message),
         };
-        if !self.announce(&ready.tool, &ready.plan, why, scope).await {
+        let reach = ready.plan.reach(&self.workspace, ready.source == Source::BuiltIn);
+        let kept = tokio::select! {
+            kept = self.keep_before(reach) => kept,
+            () = scope.cancel.cancelled() => return not_started(&ready.tool),
+        };
+        let (ticket, changes) = kept.unzip();
+        let changes = changes.unwrap_or_default();
+        if !self.announce(&ready.tool, &ready.plan, why, changes, scope).await {
+            if let (Some(keeper), Some(ticket)) = (&self.keeper, ticket) {
+                // Nothing has happened, which is known only from here on.
+                keeper.after(ticket, false).await;
+            }
             return not_started(&ready.tool);
         }
         let (outcome, answer) = self.execute(ready, scope).await;
+        self.keep_after(ticket, &outcome, scope).await;
         if let Some(answer) = answer {
             self.keep_answer(answer, &outcome);
         }
@@ -95,10 +109,24 @@ impl Pipeline {
 
     /// A call that cannot work ends here, with what may be told of why.
     pub(crate) fn take_prepared(&self, ready: Ready) -> Result<Prepared, Outcome> {
-        let Ready { call, tool, repairs, plan, arguments, hint, run } = ready;
+        let Ready { call, tool, repairs, plan, source, arguments, hint, run } = ready;
         match run {
-            Ok(run) => Ok(Prepared { call, tool, repairs, plan, arguments, hint, run }),
+            Ok(run) => Ok(Prepared { call, tool, repairs, plan, source, arguments, hint, run }),
             Err(error) => Err(self.explain_failed_plan(&tool, &plan, error)),
+        }
+    }
+
+    /// What the call may change is kept as it is. Nothing, where it changes nothing.
+    async fn keep_before(&self, reach: Reach) -> Option<(Ticket, Vec<Changed>)> {
+        let keeper = self.keeper.as_ref().filter(|_| !reach.is_nothing())?;
+        Some(keeper.before(reach).await)
+    }
+
+    async fn keep_after(&self, ticket: Option<Ticket>, outcome: &Outcome, scope: &Scope<'_>) {
+        let (Some(keeper), Some(ticket)) = (&self.keeper, ticket) else { return };
+        if let Some(changed) = keeper.after(ticket, lingers(&outcome.details)).await {
+            // A receiver that is gone has no use for it.
+            scope.updates.send(Update::Changed(Box::new(changed))).await.ok();
         }
     }
 
@@ -109,6 +137,7 @@ impl Pipeline {
         tool: &str,
         plan: &Plan,
         decision: String,
+        changes: Vec<Changed>,
         scope: &Scope<'_>,
     ) -> bool {
         let (go, may_go) = oneshot::channel();
@@ -119,6 +148,7 @@ impl Pipeline {
             effects: plan.has_effects(),
             touched: plan.touched(&self.workspace),
             decision,
+            changes,
             go,
         };
         scope.updates.send(starting).await.is_ok()
@@ -315,9 +345,18 @@ pub(crate) struct Prepared {
     pub(crate) tool: String,
     pub(crate) repairs: Vec<String>,
     pub(crate) plan: Plan,
+    pub(crate) source: Source,
     pub(crate) arguments: serde_json::Value,
     pub(crate) hint: crate::hooks::Hint,
     pub(crate) run: RunOnce,
+}
+
+/// Whether something goes on that the call began, or that one of its calls did.
+fn lingers(details: &serde_json::Value) -> bool {
+    let parts = details["details"].as_array();
+    details["running"] == true
+        || details["leftRunning"] == true
+        || parts.is_some_and(|parts| parts.iter().any(|part| lingers(&part["details"])))
 }
 
 enum Ran {

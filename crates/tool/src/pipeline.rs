@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_permission::{Mode, Request};
+use toolwright_session::images::{Changed, Keeper};
 use toolwright_session::{Ending, Outcome, Touched};
 
 use crate::access::Plan;
@@ -21,7 +22,7 @@ use crate::hooks::{Before, CallHooks, Hint, HookedCall};
 use crate::image::ImageLimits;
 use crate::mask::Secrets;
 use crate::perform::crashed;
-use crate::registry::{Registered, Registry};
+use crate::registry::{Registered, Registry, Source};
 use crate::repair;
 use crate::tool::{ErasedPlan, PlanContext, RunOnce, ToolError};
 use crate::validate::invalid_arguments;
@@ -115,6 +116,8 @@ pub enum Update {
         effects: bool,
         touched: Touched,
         decision: String,
+        /// What it is about to change, and what was seen meanwhile.
+        changes: Vec<Changed>,
         go: oneshot::Sender<()>,
     },
     Progress {
@@ -123,6 +126,8 @@ pub enum Update {
         /// Something that must survive the call, for a model that never gets its result.
         keep: bool,
     },
+    /// What the call did to files.
+    Changed(Box<Changed>),
     /// The call's end. Exactly one per call.
     Settled { position: usize, outcome: Outcome },
     /// A fault that is not the model's: the turn cannot go on.
@@ -144,6 +149,8 @@ pub struct PipelineOptions {
     /// What of an outcome reaches the model.
     pub caps: OutputCaps,
     pub images: ImageLimits,
+    /// Notes what calls do to files, so that it can be undone.
+    pub keeper: Option<Keeper>,
 }
 
 impl PipelineOptions {
@@ -157,6 +164,7 @@ impl PipelineOptions {
             secrets: Secrets::default(),
             caps: OutputCaps::default(),
             images: ImageLimits::default(),
+            keeper: None,
         }
     }
 }
@@ -173,6 +181,7 @@ pub struct Pipeline {
     pub(crate) serial: bool,
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) hooks: Option<Arc<dyn CallHooks>>,
+    pub(crate) keeper: Option<Keeper>,
 }
 
 /// A call that has been read and planned.
@@ -183,6 +192,7 @@ pub(crate) struct Ready {
     pub(crate) tool: String,
     pub(crate) repairs: Vec<String>,
     pub(crate) plan: Plan,
+    pub(crate) source: Source,
     pub(crate) run: Result<RunOnce, ToolError>,
 }
 
@@ -203,11 +213,25 @@ impl Pipeline {
         gate: Arc<dyn Gate>,
         options: PipelineOptions,
     ) -> Self {
-        let PipelineOptions { outputs, deadline, serial, cache, hooks, secrets, caps, images } =
-            options;
+        let PipelineOptions {
+            outputs,
+            deadline,
+            serial,
+            cache,
+            hooks,
+            secrets,
+            caps,
+            images,
+            keeper,
+        } = options;
         let outputs = Outputs::new(outputs).masking(secrets).within(caps);
         let cache = cache.then(Arc::default);
-        Self { registry, gate, workspace, outputs, images, deadline, serial, cache, hooks }
+        Self { registry, gate, workspace, outputs, images, deadline, serial, cache, hooks, keeper }
+    }
+
+    /// Who notes what calls do to files.
+    pub fn keeper(&self) -> Option<&Keeper> {
+        self.keeper.as_ref()
     }
 
     pub fn gate(&self) -> &Arc<dyn Gate> {
@@ -335,6 +359,7 @@ impl Pipeline {
                 tool,
                 repairs: call.repairs.clone(),
                 plan,
+                source: call.entry.source,
                 run,
             }),
             Ok(Err(error)) => Err(failed(

@@ -173,7 +173,7 @@ impl CallTask {
     async fn take_over(&self, begun: EarlyCall, running: &Running) -> Outcome {
         let Running { tool, plan, progress } = running;
         let why = "it only reads".to_owned();
-        if !self.pipeline.announce(tool, plan, why, &self.scope()).await {
+        if !self.pipeline.announce(tool, plan, why, Vec::new(), &self.scope()).await {
             return not_started(tool);
         }
         let ended = tokio::select! {

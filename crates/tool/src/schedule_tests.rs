@@ -161,7 +161,7 @@ impl Bench {
                     Update::Settled { position, outcome } => {
                         assert!(outcomes[position].replace(outcome).is_none(), "settled twice");
                     }
-                    Update::Progress { .. } | Update::Fatal { .. } => {}
+                    Update::Progress { .. } | Update::Changed(_) | Update::Fatal { .. } => {}
                 }
             }
         };

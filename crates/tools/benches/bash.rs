@@ -42,7 +42,7 @@ async fn call(pipeline: &Pipeline, command: &str) -> String {
             match update {
                 Update::Starting { go, .. } => go.send(()).unwrap(),
                 Update::Settled { outcome, .. } => text = outcome.output,
-                Update::Progress { .. } | Update::Fatal { .. } => {}
+                Update::Progress { .. } | Update::Changed(_) | Update::Fatal { .. } => {}
             }
         }
         text

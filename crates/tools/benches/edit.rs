@@ -54,7 +54,7 @@ async fn edit(pipeline: &Pipeline, old: &str, new: &str) -> Duration {
                 Update::Settled { outcome, .. } => {
                     assert_eq!(outcome.ending, Ending::Completed, "{}", outcome.output);
                 }
-                Update::Progress { .. } => {}
+                Update::Progress { .. } | Update::Changed(_) => {}
                 Update::Fatal { message } => panic!("{message}"),
             }
         }

@@ -165,7 +165,7 @@ async fn call(pipeline: &Pipeline, tool: &str, arguments: Value) -> usize {
             match update {
                 Update::Starting { go, .. } => go.send(()).unwrap(),
                 Update::Settled { outcome, .. } => length = outcome.output.len(),
-                Update::Progress { .. } => {}
+                Update::Progress { .. } | Update::Changed(_) => {}
                 Update::Fatal { message } => panic!("{message}"),
             }
         }

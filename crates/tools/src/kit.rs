@@ -31,7 +31,7 @@ pub(crate) async fn one_call(
             match update {
                 Update::Starting { go, .. } => go.send(()).unwrap(),
                 Update::Settled { outcome, .. } => settled = Some(outcome),
-                Update::Progress { .. } => {}
+                Update::Progress { .. } | Update::Changed(_) => {}
                 Update::Fatal { message } => panic!("{message}"),
             }
         }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use toolwright_engine::Journal;
+use toolwright_session::images::Images;
 use toolwright_session::{
     Entry, EntryId, Log, LogError, Mark, MoveReason, Retention, Session, Store,
 };
@@ -14,22 +15,23 @@ use toolwright_session::{
 /// A session's log that has the store swept when the first answer is in it.
 pub(crate) struct Housekeeper {
     log: Log,
-    sweep: Option<(Store, Retention)>,
+    sweep: Option<(Store, Retention, Images)>,
     /// Ends the sweep with the session: whatever is left is for another day.
     stop: Arc<AtomicBool>,
 }
 
 impl Housekeeper {
-    pub(crate) fn new(log: Log, store: Store, retention: Retention) -> Self {
-        Self { log, sweep: Some((store, retention)), stop: Arc::default() }
+    pub(crate) fn new(log: Log, store: Store, retention: Retention, images: Images) -> Self {
+        Self { log, sweep: Some((store, retention, images)), stop: Arc::default() }
     }
 
     fn begin(&mut self) {
-        let Some((store, retention)) = self.sweep.take() else { return };
+        let Some((store, retention, images)) = self.sweep.take() else { return };
         let stop = Arc::clone(&self.stop);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || {
                 store.sweep_if_due(retention, SystemTime::now(), &stop);
+                images.sweep_if_due(SystemTime::now());
             });
         }
     }
@@ -52,6 +54,10 @@ impl Journal for Housekeeper {
 
     fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
         Journal::move_to(&mut self.log, target, why)
+    }
+
+    fn log(&mut self) -> Option<&mut Log> {
+        Some(&mut self.log)
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {

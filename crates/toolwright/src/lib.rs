@@ -24,6 +24,7 @@ mod sandbox;
 mod scripts;
 mod secrets;
 mod station;
+mod undo;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};
@@ -34,6 +35,7 @@ pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
 pub use sandbox::{Protection, prefer_sandbox};
+pub use undo::{Reverse, ReverseError};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 
 pub use schemars::JsonSchema;

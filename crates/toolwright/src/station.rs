@@ -12,6 +12,7 @@ use toolwright_engine::{
 };
 use toolwright_llm::{Effort, Sampling};
 use toolwright_permission::Stance;
+use toolwright_session::images::Keeper;
 use toolwright_session::{Header, Log, LogError, OpenError, Session, Store};
 use toolwright_tool::{Audience, FinalAnswer, Registry, Source};
 use toolwright_tools::{Jobs, Todos};
@@ -47,6 +48,8 @@ pub(crate) struct Station {
     /// How many agents stand above this one.
     pub(crate) depth: u32,
     pub(crate) stance: Stance,
+    /// Shared with those who work for it.
+    pub(crate) keeper: Option<Keeper>,
 }
 
 impl Station {
@@ -63,6 +66,7 @@ impl Station {
                 purse: Arc::clone(&budget.purse),
                 depth: self.depth,
                 stance: self.stance,
+                keeper: self.keeper.clone(),
             };
             registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
         }
@@ -76,7 +80,7 @@ impl Station {
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }
-        let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
+        let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log), self.keeper);
         let room = &settings.compaction;
         let usual = RoomOptions::default();
         let options = EngineOptions {
@@ -153,6 +157,7 @@ struct Employer {
     purse: Arc<Purse>,
     depth: u32,
     stance: Stance,
+    keeper: Option<Keeper>,
 }
 
 impl Employer {
@@ -202,6 +207,7 @@ impl Employer {
             output_schema: None,
             depth: self.depth + 1,
             stance: self.stance.clone(),
+            keeper: self.keeper.clone(),
             agent,
         })
     }

@@ -13,6 +13,7 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
+use toolwright_session::images::{Keeper, Watch};
 use toolwright_session::{
     EntryId, Log, LogError, MoveReason, NotFound, OpenError, Retention, Session, Store,
 };
@@ -77,6 +78,8 @@ pub struct Workbench {
     feedback: Feedback,
     /// What holds its commands.
     pub protection: Protection,
+    /// What is known about the folder's files, for undo.
+    watch: Watch,
 }
 
 /// Which session a turn belongs to.
@@ -192,6 +195,7 @@ impl Workbench {
             crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
                 .map_err(SetupError::Feedback)?;
         let is_trusted = trusted;
+        let watch = crate::undo::watch(&paths, &workspace, &config.settings);
         Ok(Self {
             skills,
             paths,
@@ -204,6 +208,7 @@ impl Workbench {
             unlocked,
             feedback,
             protection,
+            watch,
         })
     }
 
@@ -363,6 +368,7 @@ impl Workbench {
         gate: &Arc<PermissionGate>,
         hooks: &Arc<Hooks>,
         outputs: PathBuf,
+        keeper: Option<Keeper>,
     ) -> Pipeline {
         let settings = &self.config.settings;
         let mut options = PipelineOptions::new(outputs);
@@ -372,6 +378,7 @@ impl Workbench {
         let shown = &settings.tool_output;
         options.caps = OutputCaps::of(shown.max_lines, shown.max_bytes);
         options.images = self.image_limits();
+        options.keeper = keeper;
         if let Some(seconds) = settings.tool_timeout {
             options.deadline = std::time::Duration::from_secs(seconds);
         }
@@ -412,7 +419,11 @@ impl Workbench {
     pub(crate) fn journal(&self, log: Log) -> Housekeeper {
         let kept = &self.config.settings.tool_output;
         let retention = Retention::of(kept.retention_days, kept.retention_bytes);
-        Housekeeper::new(log, self.store(), retention)
+        Housekeeper::new(log, self.store(), retention, self.watch.images().clone())
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
     }
 
     /// The agents that others can give work to.
@@ -453,8 +464,10 @@ impl Workbench {
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
-        let (log, session, notices) =
+        let (mut log, mut session, mut notices) =
             self.open_session(&options.session, options.fork, options.from.as_deref())?;
+        let keeper = self.keeper(&log);
+        notices.extend(self.settle_files(&mut log, &mut session, keeper.as_ref()).await?);
         let stance = Stance {
             mode: ModeCell::new(mode),
             everything: options.everything,
@@ -473,6 +486,8 @@ impl Workbench {
         let gate = Arc::new(gate);
         let questions = gate.questions();
         let jobs = Jobs::default();
+        let own_jobs = jobs.clone();
+        let keeper = keeper.map(|k| k.with_jobs(move || !own_jobs.running().is_empty()));
         let registry = self.registry_for(&jobs, Some(&session));
         // Where the provider holds the answer to the form, the tool only takes what was said.
         let mut output_schema = None;
@@ -487,7 +502,6 @@ impl Workbench {
             time: options.time,
             purse: Purse::new(options.cost),
         };
-        let mut notices = notices;
         notices.extend(told);
         let id = &session.header.session;
         notices.extend(scripts.register(&registry, &gate, id, &agent.name).await);
@@ -520,6 +534,7 @@ impl Workbench {
             output_schema,
             depth: 0,
             stance,
+            keeper,
         };
         let engine = station.engine(self).await?;
         self.protection.sandbox().map_err(SetupError::Sandbox)?;

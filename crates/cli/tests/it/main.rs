@@ -41,6 +41,7 @@ mod subagents;
 mod tools_command;
 mod tree;
 mod trust;
+mod undo;
 mod yours;
 
 use serde_json::Value;

@@ -28,7 +28,8 @@ fn calls_that_had_not_begun_run_and_the_one_in_between_does_not_run_twice() {
     let results = results(&request);
     assert!(results[0].contains("its outcome is unknown"), "{}", results[0]);
     assert!(!results[1].contains("was not started"), "{}", results[1]);
-    assert!(results[2].contains("once"), "{}", results[2]);
+    // A read is not ordered against a command: it may have come first.
+    assert!(!results[2].contains("was not started"), "{}", results[2]);
     assert_eq!((folder.read("log").as_str(), folder.read("later.txt").as_str()), ("once\n", "x"));
     assert_eq!(server.requests().len(), 2, "nobody asked the model to say it again");
 }

@@ -347,7 +347,10 @@ fn told(end: &End, running: &Running, patience: Patience) -> ToolOutput {
         End::TimedOut | End::StillRunning => (timed_out(patience), None),
         End::Aborted => ("User aborted the command".to_owned(), None),
     };
-    let details = details(&captured, exit);
+    let mut details = details(&captured, exit);
+    if let End::Ended(Finish { left_running: true, .. }) = end {
+        details["leftRunning"] = json!(true);
+    }
     let text = with_line(captured.text, "(no output)", &line);
     let output = jobs::output(text).with_details(details);
     ToolOutput { interrupted: *end == End::Aborted, ..output }

@@ -97,7 +97,7 @@ impl Session {
                 match update {
                     Update::Starting { go, .. } => go.send(()).unwrap(),
                     Update::Settled { outcome, position } => settled[position] = Some(outcome),
-                    Update::Progress { .. } => {}
+                    Update::Progress { .. } | Update::Changed(_) => {}
                     Update::Fatal { message } => panic!("{message}"),
                 }
             }

@@ -1,0 +1,182 @@
+//! Brings paths to a state: each in one step, so that whoever looks sees the old or the new.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::known::{mark_of, open};
+use super::scan::{Facts, Kind};
+use super::state::{Hash, State};
+use super::store::Images;
+
+/// What stands at a path now. Nothing is kept of it.
+pub(super) fn current(path: &Path, images: &Images) -> State {
+    let found = (|| {
+        let Some(facts) = Facts::at(path)? else { return Ok(State::Absent) };
+        Ok(match facts.kind {
+            Kind::Folder => State::Folder { mode: facts.mode },
+            Kind::Link => State::Link { target: fs::read_link(path)? },
+            Kind::Other => unkept(&facts, "it is no file"),
+            Kind::File if facts.len > images.largest() => unkept(&facts, "it is too large"),
+            Kind::File => {
+                let (hash, len) = hash(open(path)?)?;
+                State::File { hash, mode: facts.mode, len }
+            }
+        })
+    })();
+    found.unwrap_or_else(|e: io::Error| State::Unkept {
+        mark: String::new(),
+        why: format!("it cannot be read: {e}"),
+    })
+}
+
+fn unkept(facts: &Facts, why: &str) -> State {
+    State::Unkept { mark: mark_of(facts), why: why.to_owned() }
+}
+
+fn hash(mut file: File) -> io::Result<(Hash, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut piece = vec![0; 64 << 10];
+    let mut len = 0;
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok((hasher.finalize().into(), len)),
+            count => {
+                hasher.update(&piece[..count]);
+                len += count as u64;
+            }
+        }
+    }
+}
+
+/// One path on its way to what it shall be.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub(super) path: PathBuf,
+    pub(super) from: State,
+    pub(super) to: State,
+}
+
+/// Why a folder cannot make way.
+const NOT_EMPTY: &str = "a folder is there, and something else is in it";
+
+/// What became of a path.
+#[derive(Debug)]
+pub(super) enum Moved {
+    Done,
+    /// A folder that would have gone, but something else is in it.
+    NotEmpty,
+    Failed(String),
+}
+
+/// In an order in which files make way for folders and folders for files.
+pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
+    let mut done: Vec<Moved> = moves.iter().map(|_| Moved::Done).collect();
+    let mut order: Vec<usize> = (0..moves.len()).collect();
+    order.sort_by_key(|at| moves[*at].path.components().count());
+    let mut attempt = |at: usize, result: io::Result<()>| {
+        if let Err(error) = result {
+            let is_full = error.kind() == io::ErrorKind::DirectoryNotEmpty;
+            done[at] = match is_full {
+                true if moves[at].to == State::Absent => Moved::NotEmpty,
+                true => Moved::Failed(NOT_EMPTY.to_owned()),
+                false => Moved::Failed(error.to_string()),
+            };
+            return false;
+        }
+        true
+    };
+    let mut left: Vec<usize> = Vec::new();
+    for at in order.iter().rev() {
+        let Move { path, from, to } = &moves[*at];
+        let makes_way = *to == State::Absent || from.is_folder() != to.is_folder();
+        if !makes_way || attempt(*at, remove(path, from)) {
+            left.push(*at);
+        }
+    }
+    left.reverse();
+    for at in &left {
+        let Move { path, from, to } = &moves[*at];
+        if to.is_folder() && !from.is_folder() {
+            attempt(*at, make_folder(path));
+        }
+    }
+    for at in &left {
+        let Move { path, to, .. } = &moves[*at];
+        match to {
+            State::File { hash, mode, .. } => {
+                attempt(*at, write_file(path, hash, *mode, images));
+            }
+            State::Link { target } => {
+                attempt(*at, write_link(path, target));
+            }
+            _ => {}
+        }
+    }
+    // Last, and the deepest first: one of them may forbid writing.
+    for at in left.iter().rev() {
+        if let Move { path, to: State::Folder { mode }, .. } = &moves[*at] {
+            attempt(*at, fs::set_permissions(path, Permissions::from_mode(*mode)));
+        }
+    }
+    done
+}
+
+fn remove(path: &Path, from: &State) -> io::Result<()> {
+    in_place(path)?;
+    let result = match from {
+        State::Absent => return Ok(()),
+        State::Folder { .. } => fs::remove_dir(path),
+        _ => fs::remove_file(path),
+    };
+    match result {
+        // An earlier attempt may have come this far.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    in_place(path)
+}
+
+fn write_file(path: &Path, hash: &Hash, mode: u32, images: &Images) -> io::Result<()> {
+    let folder = folder_of(path)?;
+    let mut beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder)?;
+    images.copy_to(hash, beside.as_file_mut())?;
+    beside.as_file().set_permissions(Permissions::from_mode(mode))?;
+    beside.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+fn write_link(path: &Path, target: &Path) -> io::Result<()> {
+    let folder = folder_of(path)?;
+    let made =
+        tempfile::Builder::new().prefix(".tw-").make_in(folder, |name| symlink(target, name))?;
+    made.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// The folder that it stands in, made if it is missing.
+fn folder_of(path: &Path) -> io::Result<&Path> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)?;
+    in_place(path)?;
+    Ok(folder)
+}
+
+/// A folder on the way may have been replaced by a link since: nothing is written where that leads.
+fn in_place(path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    match fs::canonicalize(folder) {
+        Ok(real) if real == folder => Ok(()),
+        Ok(real) => {
+            let text = format!("{} leads to {} now", folder.display(), real.display());
+            Err(io::Error::other(text))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+    }
+}
