@@ -6,8 +6,11 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod chronicle;
 mod entry;
 mod fold;
+mod index;
+mod lines;
 mod log;
 #[cfg(test)]
 mod log_tests;
@@ -15,11 +18,18 @@ mod retention;
 mod spending;
 mod step;
 mod store;
+mod tending;
+mod title;
 
-pub use entry::{CallPlace, DeltaKind, Entry, Header, QueueKind, Queued, Touched, TurnStatus};
+pub use chronicle::{Chronicle, Mark, Shortening, Span};
+pub use entry::{
+    CallPlace, DeltaKind, Entry, Header, Imported, QueueKind, Queued, TitledBy, Touched, TurnStatus,
+};
 pub use fold::{Compaction, Item, Prompt, Session};
+pub use index::{Counted, FOUND_END, FOUND_START, Index, IndexError, Listed, SpentKind, Wanted};
 pub use log::{Log, LogError, Notice};
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
+pub use title::shortened;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};

@@ -171,7 +171,7 @@ impl Log {
 
     /// Reads a file without locking or changing it.
     pub(crate) fn peek(path: &Path) -> Result<Vec<Entry>, LogError> {
-        let bytes = std::fs::read(path)
+        let bytes = crate::lines::read_file(path)
             .map_err(|source| LogError::Read { path: path.to_owned(), source })?;
         Ok(read_lines(path, &bytes)?.entries)
     }
@@ -187,11 +187,16 @@ impl Log {
 
     /// Puts one entry behind the others. After an error the file is as it was before.
     pub fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
-        // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
-        let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string();
         let time = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+        self.append_at(entry, time)
+    }
+
+    /// As [`Self::append`], for something that happened at another time (milliseconds since 1970).
+    pub(crate) fn append_at(&mut self, entry: &Entry, time: u64) -> Result<(), LogError> {
+        // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
+        let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string();
         let line = LineOut { v: FORMAT, id: &id, parent: self.last_id.as_deref(), time, entry };
         let mut writer = LineWriter::new(&self.file);
         let written = serde_json::to_writer(&mut writer, &line).map_err(io::Error::from);
@@ -246,10 +251,19 @@ fn lock(file: &File, path: &Path) -> Result<(), LogError> {
         tried = file.try_lock();
     }
     match tried {
+        // A file that was compressed or removed meanwhile is nobody's.
+        Ok(()) if !is_at(file, path) => Err(LogError::Locked { path: path.to_owned() }),
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(LogError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(source)) => Err(LogError::Write { path: path.to_owned(), source }),
     }
+}
+
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
+    let there = std::fs::metadata(path).map(place).ok();
+    there.is_some() && there == file.metadata().map(place).ok()
 }
 
 struct Contents {

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use crate::entry::{Entry, Header};
 use crate::fold::{Session, title_of};
 use crate::log::{Log, LogError, Notice};
+use crate::tending::expand;
 
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -110,7 +111,7 @@ impl Store {
         log.path().with_extension("outputs")
     }
 
-    fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
+    pub(crate) fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
         session_files(&self.project(directory))
             .max_by_key(|path| modified(path))
             .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
@@ -127,7 +128,7 @@ impl Store {
         Ok((log, Session::new(header)))
     }
 
-    fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
+    pub(crate) fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
         let named = |path: &PathBuf| id_of(path).to_owned();
         let mut fitting: Vec<PathBuf> =
             self.all_files().filter(|p| !id.is_empty() && id_of(p).starts_with(id)).collect();
@@ -167,7 +168,7 @@ impl Store {
     }
 
     /// Readable, and unique by a hash where two paths would read alike.
-    fn project(&self, directory: &Path) -> PathBuf {
+    pub(crate) fn project(&self, directory: &Path) -> PathBuf {
         const READABLE_CHARS: usize = 80;
         let text = directory.display().to_string();
         let hash = crc32fast::hash(text.as_bytes());
@@ -182,7 +183,7 @@ impl Store {
 }
 
 /// The folder of a project in which sub-agents' sessions are kept.
-const CHILDREN: &str = "children";
+pub(crate) const CHILDREN: &str = "children";
 
 /// Ids sort by the time at which sessions began, also within one millisecond.
 fn new_id() -> ulid::Ulid {
@@ -199,8 +200,10 @@ fn header(directory: String, made_by: &str) -> Header {
 }
 
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
-    let (log, entries, notices) = Log::open(path)?;
-    Ok((log, fold(path, entries)?, notices))
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let path = if is_small { expand(path)? } else { path.to_owned() };
+    let (log, entries, notices) = Log::open(&path)?;
+    Ok((log, fold(&path, entries)?, notices))
 }
 
 fn fold(path: &Path, entries: Vec<Entry>) -> Result<Session, LogError> {
@@ -213,13 +216,18 @@ fn fold(path: &Path, entries: Vec<Entry>) -> Result<Session, LogError> {
     Ok(session)
 }
 
-fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+/// Files of sessions, old ones compressed. Where a crash left both forms, the open one counts.
+pub(crate) fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "jsonl"))
+    entries.map(|e| e.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.ends_with(".jsonl") || (name.ends_with(".jsonl.zst") && !path.with_extension("").exists())
+    })
 }
 
-fn id_of(path: &Path) -> &str {
-    path.file_stem().and_then(|s| s.to_str()).unwrap_or_default()
+pub(crate) fn id_of(path: &Path) -> &str {
+    let name = path.file_name().and_then(|s| s.to_str()).unwrap_or_default();
+    name.split_once('.').map_or(name, |(id, _)| id)
 }
 
 fn modified(path: &Path) -> SystemTime {
@@ -228,13 +236,17 @@ fn modified(path: &Path) -> SystemTime {
 
 /// Reads the beginning of a file only: the header and the first prompt stand there.
 fn summary(path: &Path) -> Option<Summary> {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read};
     #[derive(serde::Deserialize)]
     struct Line {
         #[serde(flatten)]
         entry: Entry,
     }
-    let mut lines = BufReader::new(fs::File::open(path).ok()?).split(b'\n').map_while(Result::ok);
+    let file = fs::File::open(path).ok()?;
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let reader: Box<dyn Read> =
+        if is_small { Box::new(zstd::Decoder::new(file).ok()?) } else { Box::new(file) };
+    let mut lines = BufReader::new(reader).split(b'\n').map_while(Result::ok);
     let mut next = || serde_json::from_slice::<Line>(&lines.next()?).ok().map(|l| l.entry);
     let Some(Entry::Session(header)) = next() else { return None };
     let prompt = (0..4).find_map(|_| match next()? {
