@@ -96,7 +96,11 @@ impl From<LogError> for Problem {
             }
             LogError::Read { .. } => "Check its permissions.",
             LogError::Locked { .. } => "Wait for the other process, or work on a copy with --fork.",
-            LogError::Newer { .. } => "Update tw to go on with it.",
+            LogError::Newer { .. } => {
+                "Update tw to go on with it; `tw show` prints what this one can read."
+            }
+            LogError::NoEntry { .. } => "`tw show` prints the ids of its messages.",
+            LogError::NotKept => "Start a session that is kept.",
             LogError::NoHeader { .. } => "Move it out of the way to get rid of this message.",
         };
         Self::failed(format!("{error}\n    {next}"))

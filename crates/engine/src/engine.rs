@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice};
-use toolwright_session::{Entry, LogError, Session};
+use toolwright_session::{Entry, EntryId, LogError, MoveReason, Session};
 use toolwright_tool::{Pipeline, Registry};
 
 use crate::agent_loop::{Clock, Over, SystemClock, World, compact_now, run_turn};
@@ -156,6 +156,21 @@ impl Engine {
 
     pub fn session(&self) -> &Session {
         self.record.session()
+    }
+
+    /// Goes on behind another entry of the record, as if nothing had come after it. Between turns
+    /// only. What tools remember by themselves (a list, files that were read) is not moved: a face
+    /// that offers this opens the session anew afterwards.
+    pub async fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<(), LogError> {
+        self.record.move_to(target, why)?;
+        settle_open_calls(&mut self.record)?;
+        let system = self.template.system.to_string();
+        let origin = self.model.origin();
+        let system = brief(&mut self.record, &self.hooks, origin, &self.agent, system).await?;
+        self.template.system = system.into();
+        self.tally = Tally::default();
+        self.pipeline.forget_answers();
+        Ok(())
     }
 
     /// Where messages can be left while a turn runs.

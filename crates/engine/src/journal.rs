@@ -2,19 +2,27 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use toolwright_session::{Entry, Log, LogError, Session};
+use toolwright_session::{Entry, EntryId, Log, LogError, Mark, MoveReason, Session};
 
 /// Where entries are kept.
 pub trait Journal: Send + Sync {
     /// Returns once the entry is in the file.
-    fn append(&mut self, entry: &Entry) -> Result<(), LogError>;
+    fn append(&mut self, entry: &Entry) -> Result<Mark, LogError>;
+    /// Goes on behind another entry; see [`Log::move_to`].
+    fn move_to(&mut self, _target: EntryId, _why: MoveReason) -> Result<Session, LogError> {
+        Err(LogError::NotKept)
+    }
     /// Returns once everything appended survives a power cut.
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>>;
 }
 
 impl Journal for Log {
-    fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
+    fn append(&mut self, entry: &Entry) -> Result<Mark, LogError> {
         Log::append(self, entry)
+    }
+
+    fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
+        Log::move_to(self, target, why)
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
@@ -34,8 +42,8 @@ impl Journal for Log {
 pub struct Unrecorded;
 
 impl Journal for Unrecorded {
-    fn append(&mut self, _: &Entry) -> Result<(), LogError> {
-        Ok(())
+    fn append(&mut self, _: &Entry) -> Result<Mark, LogError> {
+        Ok(Mark::unkept())
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {
@@ -63,19 +71,30 @@ impl Record {
     }
 
     pub fn add(&mut self, entry: Entry) -> Result<(), LogError> {
-        self.journal.append(&entry)?;
-        self.session.apply(entry);
+        let mark = self.journal.append(&entry)?;
+        self.session.apply(entry, mark);
+        Ok(())
+    }
+
+    /// Goes on behind another entry of the file: the session is what it was there.
+    pub fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<(), LogError> {
+        self.session = self.journal.move_to(target, why)?;
         Ok(())
     }
 
     /// Only in the file: the whole answer will say it again. If it never comes, [`Self::fold_only`]
     /// brings memory to where a load would be.
     pub(crate) fn log_only(&mut self, entry: &Entry) -> Result<(), LogError> {
-        self.journal.append(entry)
+        let mark = self.journal.append(entry)?;
+        self.session.wrote(mark);
+        Ok(())
     }
 
+    /// An entry that is in the file already, said in another way.
     pub(crate) fn fold_only(&mut self, entry: Entry) {
-        self.session.apply(entry);
+        let place = self.session.places().last();
+        let mark = place.map(|p| Mark { id: p.last, parent: None, time: p.last_time });
+        self.session.apply(entry, mark.unwrap_or_default());
     }
 
     pub(crate) fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use toolwright_llm::{Content, Failure, Finish, Origin, Usage};
 
+use crate::id::EntryId;
 use crate::step::{Outcome, ReplyPart};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +96,18 @@ pub enum Entry {
     TurnEnded {
         status: TurnStatus,
     },
+    /// What follows continues this entry's parent, which need not be the line before it. What was the
+    /// end until then is left behind.
+    Moved {
+        /// The last entry of what was left.
+        from: Option<EntryId>,
+        why: MoveReason,
+    },
+    /// A name for an entry, wherever in the file it stands. An empty one takes the name away.
+    Labelled {
+        target: EntryId,
+        label: String,
+    },
     /// What the session is called from here on.
     Titled {
         title: String,
@@ -113,6 +126,21 @@ pub enum Entry {
     },
     /// Everything before the next prompt of a person was made by another program.
     Imported(Imported),
+}
+
+/// Why a session goes on elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoveReason {
+    /// To say something else at an earlier place.
+    Branched,
+    /// To another branch, as it was left.
+    Switched,
+    Undone,
+    Redone,
+    /// One that a later version invented.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

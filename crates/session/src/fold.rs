@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
 
-use crate::entry::{CallPlace, DeltaKind, Entry, Header, Imported, Queued, TurnStatus};
+use crate::entry::{CallPlace, DeltaKind, Entry, Header, Imported, MoveReason, Queued, TurnStatus};
+use crate::id::{EntryId, Mark};
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,11 +34,31 @@ pub enum Item {
     Step(Step),
 }
 
+/// Where an item stands in the file. [`crate::Log::move_to`] `before` goes on in place of it, to
+/// `last` goes on behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The entry that began it: the id of the message.
+    pub id: EntryId,
+    /// The entry before that one.
+    pub before: Option<EntryId>,
+    /// The last entry that belongs to it: of a step, its last result, or the end of the turn.
+    pub last: EntryId,
+    /// When it began, in milliseconds since 1970.
+    pub time: u64,
+    /// When its last entry was written.
+    pub last_time: u64,
+}
+
 /// A session's state. Built by applying entries in order and in no other way.
 #[derive(Debug, Clone)]
 pub struct Session {
     pub header: Header,
+    /// Set where the file holds what only a newer version understands: it can be looked at only.
+    pub newer_format: Option<u32>,
     items: Vec<Item>,
+    /// One for each item.
+    places: Vec<Place>,
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
@@ -59,7 +80,9 @@ impl Session {
     pub fn new(header: Header) -> Self {
         Self {
             header,
+            newer_format: None,
             items: Vec::new(),
+            places: Vec::new(),
             usage: Usage::default(),
             ended: None,
             brief: None,
@@ -78,6 +101,19 @@ impl Session {
 
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// Where each item stands, in the order of [`Self::items`].
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The prompts of the branch, oldest first, with where they stand.
+    pub fn prompts(&self) -> impl DoubleEndedIterator<Item = (&Prompt, &Place)> {
+        self.items.iter().zip(&self.places).filter_map(|(item, place)| match item {
+            Item::Prompt(prompt) => Some((prompt, place)),
+            Item::Note(_) | Item::Step(_) => None,
+        })
     }
 
     /// Messages that wait for their time, oldest first.
@@ -193,7 +229,9 @@ impl Session {
         self.imported.as_ref()
     }
 
-    pub fn apply(&mut self, entry: Entry) {
+    /// What an entry means, once it is written.
+    pub fn apply(&mut self, entry: Entry, mark: Mark) {
+        self.mark(&entry, mark);
         match entry {
             // A file has one header; a fork keeps the entry of the original behind its own.
             Entry::Session(_) => {}
@@ -264,6 +302,36 @@ impl Session {
             }
             Entry::Archived { archived } => self.archived = archived,
             Entry::Imported(imported) => self.imported = Some(imported),
+            // What waited belongs to the branch that was left; one that is gone back to is as it was.
+            Entry::Moved { why: MoveReason::Branched | MoveReason::Undone, .. } => {
+                self.queued.clear();
+            }
+            // The tree knows the names.
+            Entry::Moved { .. } | Entry::Labelled { .. } => {}
+        }
+    }
+
+    /// Remembers where the items stand. Called before the entry is applied.
+    fn mark(&mut self, entry: &Entry, mark: Mark) {
+        let Mark { id, parent, time } = mark;
+        match entry {
+            Entry::Prompt { .. } | Entry::Note { .. } | Entry::StepStarted { .. } => {
+                self.places.push(Place { id, before: parent, last: id, time, last_time: time });
+            }
+            Entry::Delta { .. }
+            | Entry::Reply { .. }
+            | Entry::StepFailed { .. }
+            | Entry::CallStarted { .. }
+            | Entry::CallSettled { .. }
+            | Entry::TurnEnded { .. } => self.wrote(mark),
+            _ => {}
+        }
+    }
+
+    /// The newest item has come further in the file.
+    pub fn wrote(&mut self, mark: Mark) {
+        if let Some(place) = self.places.last_mut() {
+            (place.last, place.last_time) = (mark.id, mark.time);
         }
     }
 

@@ -6,11 +6,13 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod branches;
 mod chronicle;
 mod entry;
 mod fold;
+mod id;
 mod index;
-mod lines;
+mod line;
 mod log;
 #[cfg(test)]
 mod log_tests;
@@ -20,16 +22,23 @@ mod step;
 mod store;
 mod tending;
 mod title;
+mod tree;
+#[cfg(test)]
+mod tree_tests;
 
-pub use chronicle::{Chronicle, Mark, Shortening, Span};
+pub use branches::Branch;
+pub use chronicle::{Chronicle, Shortening, Span, Timing};
 pub use entry::{
-    CallPlace, DeltaKind, Entry, Header, Imported, QueueKind, Queued, TitledBy, Touched, TurnStatus,
+    CallPlace, DeltaKind, Entry, Header, Imported, MoveReason, QueueKind, Queued, TitledBy,
+    Touched, TurnStatus,
 };
-pub use fold::{Compaction, Item, Prompt, Session};
+pub use fold::{Compaction, Item, Place, Prompt, Session};
+pub use id::{EntryId, Mark, NoEntryId};
 pub use index::{Counted, FOUND_END, FOUND_START, Index, IndexError, Listed, SpentKind, Wanted};
 pub use log::{Log, LogError, Notice};
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
-pub use title::shortened;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
+pub use title::shortened;
+pub use tree::Tree;

@@ -2,20 +2,15 @@
 //! it is in the file before anyone is told of it.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-
-use crate::entry::Entry;
-
-/// Raised when a change makes older programs misread the file.
-const FORMAT: u32 = 1;
-
-/// What closes each line: the CRC-32 of everything before it.
-const CHECKSUM_KEY: &str = ",\"crc\":\"";
+use crate::entry::{Entry, MoveReason};
+use crate::fold::Session;
+use crate::id::{EntryId, Mark, now};
+use crate::line::{self, FORMAT};
+use crate::tree::Tree;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -31,6 +26,10 @@ pub enum LogError {
     Newer { path: PathBuf, found: u32 },
     #[error("{path} is no session file: its first line is not a session header")]
     NoHeader { path: PathBuf },
+    #[error("the session file {path} holds no entry {id}")]
+    NoEntry { path: PathBuf, id: EntryId },
+    #[error("this conversation is kept in no file: there is nothing to go back to")]
+    NotKept,
 }
 
 /// Something odd that was found and dealt with while opening; a person should hear of it.
@@ -63,81 +62,8 @@ pub struct Log {
     file: File,
     path: PathBuf,
     length: u64,
-    last_id: Option<String>,
+    leaf: Option<EntryId>,
     ids: ulid::Generator,
-}
-
-/// Writes one line with its checksum. A short one goes out in one piece; a long one (an answer of
-/// megabytes) as it is made, so that it is never in memory twice.
-struct LineWriter<'a> {
-    file: &'a File,
-    buffer: Vec<u8>,
-    sum: crc32fast::Hasher,
-    written: u64,
-}
-
-impl<'a> LineWriter<'a> {
-    const FLUSH_BYTES: usize = 64 << 10;
-
-    fn new(file: &'a File) -> Self {
-        Self { file, buffer: Vec::with_capacity(512), sum: crc32fast::Hasher::new(), written: 0 }
-    }
-
-    /// Everything but the last `keep` bytes.
-    fn send(&mut self, keep: usize) -> io::Result<()> {
-        let ready = self.buffer.len().saturating_sub(keep);
-        self.sum.update(&self.buffer[..ready]);
-        self.file.write_all(&self.buffer[..ready])?;
-        self.written += ready as u64;
-        self.buffer.drain(..ready);
-        Ok(())
-    }
-
-    /// Takes the bracket that closes the object off, puts the checksum in and closes it again.
-    fn close(mut self) -> io::Result<u64> {
-        self.buffer.pop();
-        self.sum.update(&self.buffer);
-        let sum = self.sum.clone().finalize();
-        self.buffer.extend_from_slice(format!("{CHECKSUM_KEY}{sum:08x}\"}}\n").as_bytes());
-        self.file.write_all(&self.buffer)?;
-        Ok(self.written + self.buffer.len() as u64)
-    }
-}
-
-impl Write for LineWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() > Self::FLUSH_BYTES {
-            // The last byte may be the bracket that `close` has to take off.
-            self.send(1)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[derive(Serialize)]
-struct LineOut<'a> {
-    v: u32,
-    id: &'a str,
-    parent: Option<&'a str>,
-    time: u64,
-    #[serde(flatten)]
-    entry: &'a Entry,
-}
-
-#[derive(Deserialize)]
-struct LineIn<'a> {
-    #[serde(default)]
-    v: u32,
-    id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(borrow)]
-    data: &'a RawValue,
 }
 
 impl Log {
@@ -152,67 +78,99 @@ impl Log {
         Ok(Self::over(file, path, 0))
     }
 
-    /// Opens a file, locks it, and gives its entries in order. A torn tail is cut off.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<Entry>, Vec<Notice>), LogError> {
+    /// Opens a file, locks it, and gives the session that its current branch folds to. A torn tail is
+    /// cut off.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Session, Vec<Notice>), LogError> {
         let failed = |source| LogError::Read { path: path.to_owned(), source };
-        let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
         lock(&file, path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        let contents = read_lines(path, &bytes)?;
-        let mut log = Self::over(file, path, contents.whole as u64);
-        log.last_id = contents.last_id;
-        let mut notices = contents.notices;
-        if contents.whole < bytes.len() {
-            notices.push(log.cut_tail(&bytes[contents.whole..])?);
+        let tree = Tree::scan(path)?;
+        if tree.format > FORMAT {
+            return Err(LogError::Newer { path: path.to_owned(), found: tree.format });
         }
-        Ok((log, contents.entries, notices))
+        let session = tree.fold(tree.leaf())?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut log = Self::over(file, path, tree.whole);
+        log.leaf = tree.id(tree.leaf());
+        let mut notices = tree.notices;
+        if tree.whole < length {
+            notices.push(log.cut_tail()?);
+        }
+        Ok((log, session, notices))
     }
 
-    /// Reads a file without locking or changing it.
-    pub(crate) fn peek(path: &Path) -> Result<Vec<Entry>, LogError> {
-        let bytes = crate::lines::read_file(path)
-            .map_err(|source| LogError::Read { path: path.to_owned(), source })?;
-        Ok(read_lines(path, &bytes)?.entries)
+    /// Reads a file without locking or changing it. One of a newer version is read as far as it is
+    /// understood.
+    pub(crate) fn peek(path: &Path) -> Result<Session, LogError> {
+        let tree = Tree::scan(path)?;
+        let mut session = tree.fold(tree.leaf())?;
+        session.newer_format = Some(tree.format).filter(|format| *format > FORMAT);
+        Ok(session)
     }
 
     fn over(file: File, path: &Path, length: u64) -> Self {
         let ids = ulid::Generator::new();
-        Self { file, path: path.to_owned(), length, last_id: None, ids }
+        Self { file, path: path.to_owned(), length, leaf: None, ids }
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// The entry that the next one continues.
+    pub fn leaf(&self) -> Option<EntryId> {
+        self.leaf
+    }
+
     /// Puts one entry behind the others. After an error the file is as it was before.
-    pub fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
-        self.append_at(entry, time)
+    pub fn append(&mut self, entry: &Entry) -> Result<Mark, LogError> {
+        self.append_to(self.leaf, entry)
+    }
+
+    /// Goes on behind `target`, which may stand anywhere in the file. What was the end until now is
+    /// left behind; its last entry is in the record. Gives the session as it is there.
+    pub fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
+        let mut tree = Tree::scan(&self.path)?;
+        let none = || LogError::NoEntry { path: self.path.clone(), id: target };
+        let place = tree.find(target).ok_or_else(none)?;
+        let mut session = tree.fold(place)?;
+        let moved = Entry::Moved { from: self.leaf, why };
+        let mark = self.append_to(Some(target), &moved)?;
+        session.apply(moved, mark);
+        Ok(session)
     }
 
     /// As [`Self::append`], for something that happened at another time (milliseconds since 1970).
-    pub(crate) fn append_at(&mut self, entry: &Entry, time: u64) -> Result<(), LogError> {
+    pub(crate) fn append_at(&mut self, entry: &Entry, time: u64) -> Result<Mark, LogError> {
+        self.append_with(self.leaf, entry, time)
+    }
+
+    fn append_to(&mut self, parent: Option<EntryId>, entry: &Entry) -> Result<Mark, LogError> {
+        self.append_with(parent, entry, now())
+    }
+
+    fn append_with(
+        &mut self,
+        parent: Option<EntryId>,
+        entry: &Entry,
+        time: u64,
+    ) -> Result<Mark, LogError> {
         // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
-        let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate()).to_string();
-        let line = LineOut { v: FORMAT, id: &id, parent: self.last_id.as_deref(), time, entry };
-        let mut writer = LineWriter::new(&self.file);
-        let written = serde_json::to_writer(&mut writer, &line).map_err(io::Error::from);
-        let result = written.and_then(|()| writer.close());
-        let length = match result {
-            Ok(length) => length,
+        let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate());
+        let mark = Mark { id: EntryId::new(id), parent, time };
+        match line::write(&self.file, &mark, entry) {
+            Ok(length) => {
+                self.length += length;
+                self.leaf = Some(mark.id);
+                Ok(mark)
+            }
             Err(source) => {
                 // A half-written line must not stand in front of the next one. If even this fails, the
                 // next open cuts it off.
                 self.file.set_len(self.length).ok();
-                return Err(LogError::Write { path: self.path.clone(), source });
+                Err(LogError::Write { path: self.path.clone(), source })
             }
-        };
-        self.length += length;
-        self.last_id = Some(id);
-        Ok(())
+        }
     }
 
     /// A handle whose `sync_data` makes everything appended so far survive a power cut. It may be
@@ -226,10 +184,13 @@ impl Log {
         self.file = File::open(&self.path).unwrap();
     }
 
-    fn cut_tail(&mut self, tail: &[u8]) -> Result<Notice, LogError> {
+    fn cut_tail(&mut self) -> Result<Notice, LogError> {
         let failed = |source| LogError::Write { path: self.path.clone(), source };
+        let mut tail = Vec::new();
+        self.file.seek(SeekFrom::Start(self.length)).map_err(failed)?;
+        self.file.read_to_end(&mut tail).map_err(failed)?;
         let kept_in = self.path.with_extension(format!("jsonl.torn-{}", self.length));
-        std::fs::write(&kept_in, tail).map_err(failed)?;
+        std::fs::write(&kept_in, &tail).map_err(failed)?;
         self.file.set_len(self.length).map_err(failed)?;
         self.file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(Notice::TornTail { bytes: tail.len(), kept_in })
@@ -259,83 +220,10 @@ fn lock(file: &File, path: &Path) -> Result<(), LogError> {
     }
 }
 
+/// Whether this is the file that the path names.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let place = |data: std::fs::Metadata| (data.dev(), data.ino());
     let there = std::fs::metadata(path).map(place).ok();
     there.is_some() && there == file.metadata().map(place).ok()
-}
-
-struct Contents {
-    entries: Vec<Entry>,
-    notices: Vec<Notice>,
-    /// Bytes up to the end of the last whole line.
-    whole: usize,
-    last_id: Option<String>,
-}
-
-fn read_lines(path: &Path, bytes: &[u8]) -> Result<Contents, LogError> {
-    let mut contents =
-        Contents { entries: Vec::new(), notices: Vec::new(), whole: 0, last_id: None };
-    for (number, piece) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
-        let is_last = contents.whole + piece.len() == bytes.len();
-        let whole_line = piece.strip_suffix(b"\n").and_then(checked);
-        match whole_line.and_then(|line| serde_json::from_slice::<LineIn<'_>>(line).ok()) {
-            Some(line) if line.v > FORMAT => {
-                return Err(LogError::Newer { path: path.to_owned(), found: line.v });
-            }
-            Some(line) => {
-                // A kind from a later version is kept in the file and means nothing to us.
-                if let Some(entry) = parse_entry(&line) {
-                    contents.entries.push(entry);
-                }
-                contents.last_id = Some(line.id);
-            }
-            // The end of the file may be torn anywhere; cut from the first bad byte of it.
-            None if is_last => return with_header(path, contents),
-            None => {
-                contents.notices.push(Notice::Damaged { line: number + 1 });
-                contents.entries.extend(stand_in(piece));
-            }
-        }
-        contents.whole += piece.len();
-    }
-    with_header(path, contents)
-}
-
-fn with_header(path: &Path, contents: Contents) -> Result<Contents, LogError> {
-    match contents.entries.first() {
-        Some(Entry::Session(_)) => Ok(contents),
-        _ => Err(LogError::NoHeader { path: path.to_owned() }),
-    }
-}
-
-/// What stands for a damaged line, so that what counts items still counts the same.
-fn stand_in(line: &[u8]) -> Option<Entry> {
-    const HEAD_BYTES: usize = 256;
-    let head = String::from_utf8_lossy(&line[..line.len().min(HEAD_BYTES)]).into_owned();
-    let kind = head.split("\"type\":\"").nth(1)?.split('"').next()?.to_owned();
-    let is_item = matches!(kind.as_str(), "prompt" | "note" | "step_started");
-    let text = "(An entry of this session was damaged on disk and is left out.)".to_owned();
-    is_item.then_some(Entry::Note { text })
-}
-
-/// The line, if its checksum fits.
-fn checked(line: &[u8]) -> Option<&[u8]> {
-    let at = line.len().checked_sub(CHECKSUM_KEY.len() + 10)?;
-    let (body, rest) = line.split_at(at);
-    let sum = rest.strip_prefix(CHECKSUM_KEY.as_bytes())?.strip_suffix(b"\"}")?;
-    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
-    (crc32fast::hash(body) == sum).then_some(line)
-}
-
-fn parse_entry(line: &LineIn<'_>) -> Option<Entry> {
-    #[derive(Serialize)]
-    struct Tagged<'a> {
-        r#type: &'a str,
-        data: &'a RawValue,
-    }
-    // Deltas are the bulk of a file and matter only at its end: see `Session::apply`.
-    let tagged = serde_json::to_string(&Tagged { r#type: &line.kind, data: line.data }).ok()?;
-    serde_json::from_str(&tagged).ok()
 }

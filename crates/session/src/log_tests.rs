@@ -3,7 +3,8 @@ use serde_json::json;
 use toolwright_llm::{Block, Content, Finish, FinishReason, Origin, Turn, Usage};
 
 use crate::{
-    Ending, Entry, Item, LogError, Notice, Outcome, ReplyPart, Session, Slot, Store, TurnStatus,
+    Ending, Entry, Item, LogError, Mark, Notice, Outcome, ReplyPart, Session, Slot, Store,
+    TurnStatus,
 };
 
 fn model() -> Origin {
@@ -68,8 +69,8 @@ fn written(folder: &std::path::Path) -> (Store, std::path::PathBuf, Session) {
     let store = Store::new(folder);
     let (mut log, mut session) = store.create(std::path::Path::new("/work/a"), "test").unwrap();
     for entry in entries() {
-        log.append(&entry).unwrap();
-        session.apply(entry);
+        let mark = log.append(&entry).unwrap();
+        session.apply(entry, mark);
     }
     let path = log.path().to_owned();
     (store, path, session)
@@ -96,6 +97,7 @@ fn what_is_loaded_is_what_was_in_memory() {
     let (store, _, mut session) = written(folder.path());
     let mut loaded = store.peek(&session.header.session).unwrap();
     assert_eq!(loaded.items(), session.items());
+    assert_eq!(loaded.places(), session.places());
     assert_eq!(loaded.usage(), session.usage());
     assert_eq!(loaded.title(), "Grüße");
     assert_eq!(results(&mut loaded), results(&mut session));
@@ -108,8 +110,9 @@ fn a_slot_moves_forward_only_and_says_what_is_known() {
     let texts = results(&mut session);
     assert!(texts[0].contains("first"));
     assert!(texts[1].contains("outcome is unknown") && texts[1].contains("rm x"));
-    session.apply(Entry::CallSettled { call: 0, outcome: outcome("late") });
-    session.apply(Entry::CallStarted {
+    let mut apply = |entry| session.apply(entry, Mark::default());
+    apply(Entry::CallSettled { call: 0, outcome: outcome("late") });
+    apply(Entry::CallStarted {
         call: 0,
         tool: "x".into(),
         summary: "again".into(),
@@ -117,7 +120,7 @@ fn a_slot_moves_forward_only_and_says_what_is_known() {
         decision: String::new(),
         touched: Default::default(),
     });
-    session.apply(Entry::CallSettled { call: 9, outcome: outcome("nowhere") });
+    apply(Entry::CallSettled { call: 9, outcome: outcome("nowhere") });
     assert!(results(&mut session)[0].contains("first"), "a settled slot stays");
     let open = session.interrupted_calls();
     assert_eq!(open.len(), 1);
@@ -170,7 +173,7 @@ fn a_damaged_line_is_skipped_and_said_and_unknown_kinds_are_kept() {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_a_foreign_file_too() {
+fn a_newer_format_can_only_be_looked_at_and_a_foreign_file_not_even_that() {
     let folder = tempfile::tempdir().unwrap();
     let (store, path, session) = written(folder.path());
     let text = std::fs::read_to_string(&path).unwrap();
@@ -179,6 +182,10 @@ fn a_newer_format_is_refused_and_a_foreign_file_too() {
     std::fs::write(&path, format!("{text}{line}")).unwrap();
     let error = store.open(&session.header.session).unwrap_err().to_string();
     assert!(error.contains("newer version (format 99"), "{error}");
+    let seen = store.peek(&session.header.session).unwrap();
+    assert_eq!((seen.items(), seen.newer_format), (session.items(), Some(99)));
+    let error = store.fork(&seen, "test").unwrap_err().to_string();
+    assert!(error.contains("newer version"), "a copy would carry what was misread: {error}");
     std::fs::write(&path, "hello\n").unwrap();
     let error = store.open(&session.header.session).unwrap_err().to_string();
     assert!(error.contains("no session file"), "{error}");

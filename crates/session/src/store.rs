@@ -8,8 +8,11 @@ use std::time::SystemTime;
 
 use crate::entry::{Entry, Header};
 use crate::fold::{Session, title_of};
+use crate::id::EntryId;
+use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
 use crate::tending::expand;
+use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -72,25 +75,50 @@ impl Store {
     /// As [`Self::peek`], the one used last in this folder.
     pub fn peek_latest(&self, directory: &Path) -> Result<Session, OpenError> {
         let path = self.newest(directory)?;
-        Ok(fold(&path, Log::peek(&path)?)?)
+        Ok(Log::peek(&path)?)
     }
 
     /// Reads a session that may be in use, without changing it.
     pub fn peek(&self, id: &str) -> Result<Session, OpenError> {
         let path = self.find(id)?;
-        Ok(fold(&path, Log::peek(&path)?)?)
+        Ok(Log::peek(&path)?)
     }
 
-    /// Copies a session under a new id; the original is left alone and may be in use.
+    /// Copies a session's current branch under a new id; the original is left alone and may be in
+    /// use.
     pub fn fork(&self, original: &Session, made_by: &str) -> Result<(Log, Session), OpenError> {
+        self.fork_at(original, None, made_by)
+    }
+
+    /// As [`Self::fork`], up to an entry that may stand anywhere in the original.
+    pub fn fork_at(
+        &self,
+        original: &Session,
+        target: Option<EntryId>,
+        made_by: &str,
+    ) -> Result<(Log, Session), OpenError> {
         let source = self.find(&original.header.session)?;
+        let mut tree = Tree::scan(&source)?;
+        if tree.format > FORMAT {
+            return Err(LogError::Newer { path: source, found: tree.format }.into());
+        }
+        let leaf = match target {
+            None => tree.leaf(),
+            Some(id) => {
+                let none = || LogError::NoEntry { path: source.clone(), id };
+                tree.find(id).ok_or_else(none)?
+            }
+        };
         let own = header(original.header.directory.clone(), made_by);
         let forked_from = Some(original.header.session.clone());
         let (mut log, mut session) = self.begin(Header { forked_from, ..own })?;
-        for entry in Log::peek(&source)?.into_iter().skip(1) {
-            log.append(&entry)?;
-            session.apply(entry);
-        }
+        let mut written = Ok(());
+        tree.read(&tree.branch(leaf)[1..], |entry, _| {
+            if written.is_ok() {
+                written = log.append(&entry).map(|mark| session.apply(entry, mark));
+            }
+        })?;
+        written?;
         Ok((log, session))
     }
 
@@ -202,18 +230,7 @@ fn header(directory: String, made_by: &str) -> Header {
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
     let is_small = path.extension().is_some_and(|extension| extension == "zst");
     let path = if is_small { expand(path)? } else { path.to_owned() };
-    let (log, entries, notices) = Log::open(&path)?;
-    Ok((log, fold(&path, entries)?, notices))
-}
-
-fn fold(path: &Path, entries: Vec<Entry>) -> Result<Session, LogError> {
-    let mut entries = entries.into_iter();
-    let Some(Entry::Session(header)) = entries.next() else {
-        return Err(LogError::NoHeader { path: path.to_owned() });
-    };
-    let mut session = Session::new(header);
-    entries.for_each(|entry| session.apply(entry));
-    Ok(session)
+    Ok(Log::open(&path)?)
 }
 
 /// Files of sessions, old ones compressed. Where a crash left both forms, the open one counts.
@@ -221,7 +238,8 @@ pub(crate) fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> + us
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|e| e.path()).filter(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.ends_with(".jsonl") || (name.ends_with(".jsonl.zst") && !path.with_extension("").exists())
+        name.ends_with(".jsonl")
+            || (name.ends_with(".jsonl.zst") && !path.with_extension("").exists())
     })
 }
 

@@ -1,14 +1,13 @@
 //! Looking after sessions that nobody works on: renaming, archiving, removing, and making old files small.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::chronicle::Chronicle;
 use crate::entry::{Entry, Header, TitledBy};
-use crate::lines::{lines, read_file};
 use crate::log::{LogError, is_at};
 use crate::store::{CHILDREN, OpenError, Store, id_of};
 use crate::title::shortened;
@@ -114,11 +113,18 @@ fn hold(path: &Path) -> Result<File, LogError> {
     }
 }
 
+/// Reads the first line only.
 fn header_of(path: &Path) -> Option<Header> {
-    let bytes = read_file(path).ok()?;
-    let end = bytes.iter().position(|byte| *byte == b'\n')? + 1;
-    let (first, _) = lines(&bytes[..end]);
-    match first.first()?.entry()? {
+    let file = File::open(path).ok()?;
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let mut reader: Box<dyn BufRead> = if is_small {
+        Box::new(BufReader::new(zstd::Decoder::new(file).ok()?))
+    } else {
+        Box::new(BufReader::new(file))
+    };
+    let mut line = Vec::new();
+    reader.read_until(b'\n', &mut line).ok()?;
+    match crate::line::entry(line.trim_ascii_end())? {
         Entry::Session(header) => Some(header),
         _ => None,
     }

@@ -137,8 +137,14 @@ mod tests {
             ("", ""),
             ("Hi! Could you please fix the parser? It breaks.", "Fix the parser?"),
             ("Hello,\n\nthe build is red. Why?", "the build is red"),
-            ("Look at @src/main.rs and say what it does.", "Look at src/main.rs and say what it does"),
-            ("```rust\nfn main() {}\n```\nWhy does this print nothing?", "Why does this print nothing?"),
+            (
+                "Look at @src/main.rs and say what it does.",
+                "Look at src/main.rs and say what it does",
+            ),
+            (
+                "```rust\nfn main() {}\n```\nWhy does this print nothing?",
+                "Why does this print nothing?",
+            ),
             ("```\ncargo build\n```", "cargo build"),
             ("# Plan\n\n- a\n- b", "Plan"),
             ("hi", "hi"),

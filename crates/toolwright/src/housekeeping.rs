@@ -7,7 +7,9 @@ use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use toolwright_engine::Journal;
-use toolwright_session::{Entry, Log, LogError, Retention, Store};
+use toolwright_session::{
+    Entry, EntryId, Log, LogError, Mark, MoveReason, Retention, Session, Store,
+};
 
 /// A session's log that has the store swept when the first answer is in it.
 pub(crate) struct Housekeeper {
@@ -40,12 +42,16 @@ impl Drop for Housekeeper {
 }
 
 impl Journal for Housekeeper {
-    fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
-        Journal::append(&mut self.log, entry)?;
+    fn append(&mut self, entry: &Entry) -> Result<Mark, LogError> {
+        let mark = Journal::append(&mut self.log, entry)?;
         if matches!(entry, Entry::Reply { .. }) {
             self.begin();
         }
-        Ok(())
+        Ok(mark)
+    }
+
+    fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
+        Journal::move_to(&mut self.log, target, why)
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {

@@ -17,7 +17,7 @@ use toolwright_llm::{
     Block, Content, Event as ModelEvent, Failure, FailureKind, FinishReason, Request, Turn,
 };
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
-use toolwright_session::{Entry, ReplyPart, Session};
+use toolwright_session::{Entry, Mark, ReplyPart, Session};
 use toolwright_tool::{
     Access, Extent, Plan, PlanContext, Planned, Registry, RunContext, Source, Tool, ToolError,
     ToolOutput,
@@ -431,7 +431,7 @@ fn check_log(entries: &[Entry], session: &Session) {
             }
             _ => {}
         }
-        folded.apply(entry.clone());
+        folded.apply(entry.clone(), Mark::default());
     }
     assert!(settled.iter().all(|s| *s), "a call without a result");
     assert_eq!(folded.items(), session.items());

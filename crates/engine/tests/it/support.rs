@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use toolwright_engine::{Engine, EngineOptions, Journal, PermissionGate, Record};
 use toolwright_llm::{Event, Finish, FinishReason, Model, Origin, Request, Usage};
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
-use toolwright_session::{Entry, Header, LogError, Session};
+use toolwright_session::{Entry, Header, LogError, Mark, Session};
 use toolwright_tool::{Pipeline, PipelineOptions, Registry, Workspace};
 
 pub type Answering = Box<dyn Fn(usize, &Request) -> BoxStream<'static, Event> + Send + Sync>;
@@ -79,9 +79,9 @@ pub fn all(events: Vec<Event>) -> BoxStream<'static, Event> {
 pub struct Memory(pub Arc<Mutex<Vec<Entry>>>);
 
 impl Journal for Memory {
-    fn append(&mut self, entry: &Entry) -> Result<(), LogError> {
+    fn append(&mut self, entry: &Entry) -> Result<Mark, LogError> {
         self.0.lock().unwrap().push(entry.clone());
-        Ok(())
+        Ok(Mark::default())
     }
 
     fn sync(&mut self) -> BoxFuture<'static, Result<(), LogError>> {

@@ -162,10 +162,11 @@ impl Hit {
                 |row| row.get(0),
             );
         }
-        let body: String =
-            connection.query_row("SELECT body FROM texts WHERE rowid = ?1", [self.rowid], |row| {
-                row.get(0)
-            })?;
+        let body: String = connection.query_row(
+            "SELECT body FROM texts WHERE rowid = ?1",
+            [self.rowid],
+            |row| row.get(0),
+        )?;
         Ok(around(&body, &self.letters))
     }
 }
@@ -185,7 +186,8 @@ fn search(connection: &Connection, text: &str) -> Result<HashMap<String, Hit>> {
     };
     // Parts of words, and languages that do not part them.
     let (rows, query) = if rows.is_empty() {
-        let like = format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
+        let like =
+            format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
         let rows = connection
             .prepare(
                 "SELECT texts.rowid, session FROM texts JOIN pieces ON pieces.rowid = texts.rowid

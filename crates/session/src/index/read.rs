@@ -1,12 +1,16 @@
 //! What the index keeps of one session, gathered line by line. Reading on from where it was left gives
 //! the same as reading all.
 
+use std::path::Path;
+
 use toolwright_llm::{Content, Usage};
 
 use crate::entry::Entry;
 use crate::fold::title_of;
-use crate::lines::{RawLine, is_branchless, lines, on_branch};
+use crate::line::{self, Head};
+use crate::log::LogError;
 use crate::step::{Ending, ReplyPart};
+use crate::tree::{Lines, Tree};
 
 /// Of one text; the rest of a longer one is not found.
 const TEXT_CAP_BYTES: usize = 64 << 10;
@@ -14,8 +18,12 @@ const TEXT_CAP_BYTES: usize = 64 << 10;
 /// The state of a session as far as its file has been read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Row {
+    /// Of the file, when it was read.
+    pub(super) size: i64,
     pub(super) read_to: u64,
     pub(super) last_line: String,
+    /// How that line ends: if it does so no more, all must be read again.
+    pub(super) seam: String,
     /// Of the step that is open.
     pub(super) last_model: String,
     pub(super) directory: String,
@@ -70,64 +78,87 @@ pub(super) struct Found {
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Reads a whole file. Nothing if it is no session.
-pub(super) fn read_all(bytes: &[u8]) -> Option<Found> {
-    let (lines, end) = lines(bytes);
-    let on = on_branch(&lines);
-    let first = lines.first().filter(|line| line.kind == "session")?;
-    let Some(Entry::Session(header)) = first.entry() else { return None };
-    let row = Row {
-        directory: header.directory,
-        parent: header.parent,
-        forked_from: header.forked_from,
-        created: first.time,
-        updated: first.time,
-        ..Row::default()
-    };
-    let mut found = Found { row, ..Found::default() };
-    for (line, on) in lines.iter().zip(on) {
-        found.add(line, on);
+/// One line that is sound.
+struct Line<'a> {
+    head: Head<'a>,
+    bytes: &'a [u8],
+}
+
+/// Reads a whole file, as the log does.
+pub(super) fn read_all(path: &Path) -> Result<Found, LogError> {
+    let tree = Tree::scan(path)?;
+    let mut on_branch = vec![false; tree.nodes().len()];
+    tree.branch(tree.leaf()).into_iter().for_each(|number| on_branch[number] = true);
+    let mut found = Found::default();
+    let mut lines = Lines::open(path)?;
+    for (node, on) in tree.nodes().iter().zip(on_branch).filter(|(node, _)| !node.damaged) {
+        let bytes = lines.read(node)?;
+        let Some(head) = Head::of(bytes) else { continue };
+        head.id.clone_into(&mut found.row.last_line);
+        found.row.seam = seam(bytes);
+        found.add(&Line { head, bytes }, on);
     }
-    found.row.read_to = end as u64;
-    found.row.last_line = lines.last().map(|line| line.id.to_owned()).unwrap_or_default();
-    Some(found)
+    found.row.read_to = tree.whole;
+    Ok(found)
 }
 
 /// Reads on behind `row`. Nothing where the new lines do not follow in one branch: then all must be
 /// read again.
 pub(super) fn read_on(row: Row, bytes: &[u8]) -> Option<Found> {
-    let (lines, end) = lines(bytes);
-    let mut last = row.last_line.clone();
     let mut found = Found { row, ..Found::default() };
-    for line in &lines {
-        if line.parent != Some(last.as_str()) {
-            return None;
+    let mut rest = bytes;
+    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        let bytes = &rest[..end];
+        let head = Head::of(bytes).filter(|_| line::is_sound(bytes));
+        rest = &rest[end + 1..];
+        match head {
+            // As the log takes it: damaged if something follows, torn otherwise.
+            None if rest.is_empty() => break,
+            None => return None,
+            Some(head) if head.parent != Some(found.row.last_line.as_str()) => return None,
+            Some(head) => {
+                head.id.clone_into(&mut found.row.last_line);
+                found.row.seam = seam(bytes);
+                found.add(&Line { head, bytes }, true);
+                found.row.read_to += end as u64 + 1;
+            }
         }
-        found.add(line, true);
-        line.id.clone_into(&mut last);
     }
-    found.row.read_to += end as u64;
-    found.row.last_line = last;
     Some(found)
 }
 
+/// The end of a line: its checksum.
+pub(super) const SEAM_BYTES: usize = 16;
+
+fn seam(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[line.len().saturating_sub(SEAM_BYTES)..]).into_owned()
+}
+
 impl Found {
-    fn add(&mut self, line: &RawLine<'_>, on_branch: bool) {
-        if !is_branchless(line.kind) {
-            self.row.updated = self.row.updated.max(line.time);
+    fn add(&mut self, line: &Line<'_>, on_branch: bool) {
+        let Head { kind, time, .. } = line.head;
+        // Looking after a session is not using it.
+        if !matches!(kind, "titled" | "archived" | "imported") {
+            self.row.updated = self.row.updated.max(time);
         }
         // Most lines are parts of answers that come again as a whole.
-        if matches!(line.kind, "session" | "delta" | "brief" | "note") {
+        if matches!(kind, "delta" | "brief" | "note") {
             return;
         }
-        let Some(entry) = line.entry() else { return };
+        let Some(entry) = line::entry(line.bytes) else { return };
         match entry {
+            Entry::Session(header) if self.row.created == 0 => {
+                self.row.directory = header.directory;
+                self.row.parent = header.parent;
+                self.row.forked_from = header.forked_from;
+                self.row.created = time;
+            }
             Entry::Prompt { content, .. } => {
                 self.row.messages += u64::from(on_branch);
                 if on_branch && self.row.prompt_title.is_none() {
                     self.row.prompt_title = Some(title_of(&content));
                 }
-                self.text("prompt", line.time, content.iter().filter_map(text_of));
+                self.text("prompt", time, content.iter().filter_map(text_of));
                 self.spent(line, SpentKind::Prompt, String::new(), Usage::default(), None);
             }
             Entry::StepStarted { model } => self.row.last_model = model.to_string(),
@@ -137,17 +168,17 @@ impl Found {
                     ReplyPart::Text { text, .. } => Some(text.as_str()),
                     _ => None,
                 });
-                self.text("answer", line.time, texts);
+                self.text("answer", time, texts);
                 self.step(line, usage, cost);
             }
             Entry::StepFailed { usage, .. } => self.step(line, usage, None),
             Entry::Compacted { usage, cost, .. } => self.step(line, usage, cost),
             Entry::CallStarted { tool, summary, touched, .. } => {
                 let paths = touched.reads.iter().chain(&touched.writes).map(String::as_str);
-                self.text("call", line.time, [tool.as_str(), &summary].into_iter().chain(paths));
+                self.text("call", time, [tool.as_str(), &summary].into_iter().chain(paths));
             }
             Entry::CallSettled { outcome, .. } => {
-                self.text("result", line.time, [outcome.title.as_str()]);
+                self.text("result", time, [outcome.title.as_str()]);
                 let failed = outcome.ending != Ending::Completed;
                 self.spent(line, SpentKind::Call, outcome.tool, Usage::default(), None);
                 if let Some(spent) = self.spent.last_mut() {
@@ -168,7 +199,7 @@ impl Found {
         }
     }
 
-    fn step(&mut self, line: &RawLine<'_>, usage: Usage, cost: Option<f64>) {
+    fn step(&mut self, line: &Line<'_>, usage: Usage, cost: Option<f64>) {
         self.money(usage, cost);
         self.spent(line, SpentKind::Step, self.row.last_model.clone(), usage, cost);
     }
@@ -180,18 +211,26 @@ impl Found {
 
     fn spent(
         &mut self,
-        line: &RawLine<'_>,
+        line: &Line<'_>,
         kind: SpentKind,
         name: String,
         usage: Usage,
         cost: Option<f64>,
     ) {
-        let data = line.data.get().as_bytes();
+        // What a copy has in common with its original: not the ids and times before it, nor the checksum.
+        let start = line.bytes.windows(8).position(|window| window == b"\"type\":\"").unwrap_or(0);
+        let data = &line.bytes[start..line.bytes.len().saturating_sub(SEAM_BYTES)];
         let print = (i64::from(crc32fast::hash(data)) << 24) ^ (data.len() as i64);
-        self.spent.push(Spent { time: line.time, kind, print, name, failed: false, usage, cost });
+        let time = line.head.time;
+        self.spent.push(Spent { time, kind, print, name, failed: false, usage, cost });
     }
 
-    fn text<'a>(&mut self, kind: &'static str, time: u64, texts: impl IntoIterator<Item = &'a str>) {
+    fn text<'a>(
+        &mut self,
+        kind: &'static str,
+        time: u64,
+        texts: impl IntoIterator<Item = &'a str>,
+    ) {
         let mut body = String::new();
         for text in texts.into_iter().map(str::trim).filter(|text| !text.is_empty()) {
             if !body.is_empty() {

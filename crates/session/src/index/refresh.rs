@@ -12,7 +12,6 @@ use rusqlite::{Connection, Result, Transaction, TransactionBehavior, named_param
 use toolwright_llm::Usage;
 
 use super::read::{Found, Row, read_all, read_on};
-use crate::lines::read_file;
 use crate::store::{Store, id_of};
 
 /// Files between two commits: others may write in between, and what is done stays done.
@@ -42,7 +41,8 @@ pub(super) fn refresh(connection: &mut Connection, store: &Store, stop: &AtomicB
         .filter_map(|path| Some((path, look(path)?)))
         .filter(|(path, look)| {
             let known = known.get(id_of(path));
-            known.is_none_or(|known| known.look != *look || Path::new(&known.path) != path.as_path())
+            known
+                .is_none_or(|known| known.look != *look || Path::new(&known.path) != path.as_path())
         })
         .collect();
     if !gone.is_empty() {
@@ -86,29 +86,31 @@ fn update(change: &Transaction<'_>, path: &Path, look: Look) -> Result<()> {
     let before = row_of(change, id)?;
     let grown = before.and_then(|(at, row)| {
         let same = Path::new(&at) == path && path.extension().is_some_and(|x| x == "jsonl");
-        let bytes = same.then(|| rest_of(path, row.read_to))??;
+        // One that did not grow was written over.
+        let grew = look.size > row.size;
+        let bytes = (same && grew).then(|| rest_of(path, &row))??;
         read_on(row, &bytes)
     });
     if let Some(found) = grown {
         return add(change, id, path, look, &found);
     }
     forget(change, id)?;
-    match read_file(path).ok().and_then(|bytes| read_all(&bytes)) {
-        Some(found) => add(change, id, path, look, &found),
-        None => Ok(()),
+    match read_all(path) {
+        Ok(found) => add(change, id, path, look, &found),
+        Err(_) => Ok(()),
     }
 }
 
-/// What stands behind `from`, if the file is at least that long.
-fn rest_of(path: &Path, from: u64) -> Option<Vec<u8>> {
+/// What stands behind the part that was read, if that is as it was.
+fn rest_of(path: &Path, row: &Row) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
-    if from == 0 || file.metadata().ok()?.len() < from {
-        return None;
-    }
-    file.seek(SeekFrom::Start(from)).ok()?;
+    // The line break as well.
+    let seam = row.seam.len() as u64 + 1;
+    file.seek(SeekFrom::Start(row.read_to.checked_sub(seam)?)).ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+    let rest = bytes.strip_prefix(row.seam.as_bytes())?.strip_prefix(b"\n")?;
+    Some(rest.to_vec())
 }
 
 pub(super) fn forget(change: &Connection, id: &str) -> Result<()> {
@@ -130,7 +132,9 @@ fn row_of(change: &Connection, id: &str) -> Result<Option<(String, Row)>> {
     let number = |name: &str| row.get::<_, i64>(name).map(i64::cast_unsigned);
     let state = Row {
         read_to: number("read_to")?,
+        size: row.get("size")?,
         last_line: row.get("last_line")?,
+        seam: row.get("seam")?,
         last_model: row.get("last_model")?,
         directory: row.get("directory")?,
         parent: row.get("parent")?,
@@ -158,12 +162,12 @@ fn add(change: &Connection, id: &str, path: &Path, look: Look, found: &Found) ->
     let row = &found.row;
     let path = path.to_string_lossy();
     change.execute(
-        "INSERT OR REPLACE INTO sessions VALUES (:id, :path, :size, :modified, :read_to, :last_line,
+        "INSERT OR REPLACE INTO sessions VALUES (:id, :path, :size, :modified, :read_to, :last_line, :seam,
          :last_model, :directory, :parent, :forked_from, :source, :given_title, :prompt_title, :created,
          :updated, :messages, :input, :output, :reasoning, :cache_read, :cache_write, :cost, :archived)",
         named_params! {
             ":id": id, ":path": path, ":size": look.size, ":modified": look.modified,
-            ":read_to": row.read_to.cast_signed(), ":last_line": row.last_line,
+            ":read_to": row.read_to.cast_signed(), ":last_line": row.last_line, ":seam": row.seam,
             ":last_model": row.last_model, ":directory": row.directory, ":parent": row.parent,
             ":forked_from": row.forked_from, ":source": row.source,
             ":given_title": row.given_title, ":prompt_title": row.prompt_title,

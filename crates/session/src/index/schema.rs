@@ -19,6 +19,7 @@ CREATE TABLE sessions (
     modified INTEGER NOT NULL,
     read_to INTEGER NOT NULL,
     last_line TEXT NOT NULL,
+    seam TEXT NOT NULL,
     last_model TEXT NOT NULL,
     directory TEXT NOT NULL,
     parent TEXT,
@@ -78,7 +79,8 @@ pub(super) fn connect(path: Option<&Path>) -> Result<Connection> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY;",
     )?;
     if version(&connection)? != VERSION {
-        let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let change =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         // Another process may have been quicker.
         if version(&change)? != VERSION {
             for table in ["texts", "pieces", "spent", "sessions"] {
