@@ -9,8 +9,10 @@
 mod branches;
 mod chronicle;
 mod entry;
+pub mod export;
 mod fold;
 mod id;
+pub mod import;
 mod index;
 mod line;
 mod log;

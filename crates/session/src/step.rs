@@ -135,6 +135,10 @@ impl Slot {
 }
 
 impl Call {
+    pub(crate) fn opaque(&self) -> Option<&serde_json::Value> {
+        self.opaque.as_ref()
+    }
+
     pub fn slot(&self) -> &Slot {
         &self.slot
     }

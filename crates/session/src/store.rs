@@ -145,13 +145,17 @@ impl Store {
             .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
-    fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
+    /// The file in which a session is kept.
+    pub(crate) fn file_of(&self, header: &Header) -> PathBuf {
         let mut folder = self.project(Path::new(&header.directory));
         if header.parent.is_some() {
             folder.push(CHILDREN);
         }
-        let path = folder.join(format!("{}.jsonl", header.session));
-        let mut log = Log::create(&path)?;
+        folder.join(format!("{}.jsonl", header.session))
+    }
+
+    fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
+        let mut log = Log::create(&self.file_of(&header))?;
         log.append(&Entry::Session(header.clone()))?;
         Ok((log, Session::new(header)))
     }
