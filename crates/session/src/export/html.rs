@@ -4,13 +4,12 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use serde_json::Value;
 
-use super::parts::{Shown, Tool, bill, child, date, duration, orphans, shown, speaker, text};
+use super::parts::{Shown, Tool, bill, child, date, duration, orphans, shown, text, voice};
 
 const STYLE: &str = include_str!("page.css");
 
 /// What a browser may load and run: the page's own style and images that are in it.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Lines of an output that are open from the start.
 const OPEN_LINES: usize = 12;
@@ -39,7 +38,13 @@ fn write(form: &Value, out: &mut String, level: usize) {
     let created = date(&info["time"]["created"]);
     let model = [text(&info["model"]["providerID"]), text(&info["model"]["id"])].join("/");
     let model = model.trim_matches('/').to_owned();
-    let facts = [created, model, bill(info), text(&info["directory"]).to_owned(), text(&info["id"]).to_owned()];
+    let facts = [
+        created,
+        model,
+        bill(info),
+        text(&info["directory"]).to_owned(),
+        text(&info["id"]).to_owned(),
+    ];
     let facts = facts.iter().filter(|fact| !fact.is_empty());
     let facts: Vec<String> = facts.map(|fact| format!("<span>{}</span>", escaped(fact))).collect();
     out.push_str(&format!("{}</p>\n</header>\n", facts.join(" ")));
@@ -54,11 +59,13 @@ fn write(form: &Value, out: &mut String, level: usize) {
             (false, _) => "answer",
         };
         out.push_str(&format!("<section class=\"{class}\">\n"));
-        let who = speaker(info);
-        let said = who.split(" · ").next().unwrap_or_default().to_owned();
+        let said = voice(info);
         if said != last && !is_note {
             let when = date(&info["time"]["created"]);
-            out.push_str(&format!("<div class=\"who\">{} <time>{when}</time></div>\n", escaped(&said)));
+            out.push_str(&format!(
+                "<div class=\"who\">{} <time>{when}</time></div>\n",
+                escaped(&said)
+            ));
             last = said;
         }
         for part in shown(message) {
@@ -76,14 +83,18 @@ fn write(form: &Value, out: &mut String, level: usize) {
 
 fn write_work(form: &Value, out: &mut String, level: usize) {
     let title = escaped(text(&form["info"]["title"]));
-    out.push_str(&format!("<details class=\"work\"><summary>Work of an agent: {title}</summary>\n"));
+    out.push_str(&format!(
+        "<details class=\"work\"><summary>Work of an agent: {title}</summary>\n"
+    ));
     write(form, out, level + 1);
     out.push_str("</details>\n");
 }
 
 fn write_part(form: &Value, part: Shown<'_>, out: &mut String, level: usize) {
     match part {
-        Shown::Text(said) => out.push_str(&format!("<div class=\"text\">{}</div>\n", rendered(said))),
+        Shown::Text(said) => {
+            out.push_str(&format!("<div class=\"text\">{}</div>\n", rendered(said)))
+        }
         Shown::Reasoning(thought) => {
             let thought = rendered(thought);
             out.push_str(&format!(
@@ -113,7 +124,9 @@ fn write_file(file: &Shown<'_>, out: &mut String) {
             let url = escaped(url);
             out.push_str(&format!("<figure><img src=\"{url}\" alt=\"{name}\"><figcaption>{name}</figcaption></figure>\n"));
         }
-        false => out.push_str(&format!("<p class=\"cut\">Attached: {name} ({})</p>\n", escaped(mime))),
+        false => {
+            out.push_str(&format!("<p class=\"cut\">Attached: {name} ({})</p>\n", escaped(mime)))
+        }
     }
 }
 
@@ -160,7 +173,11 @@ fn write_input(input: &Value, out: &mut String) {
             Value::String(text) => text.clone(),
             other => serde_json::to_string_pretty(other).unwrap_or_default(),
         };
-        out.push_str(&format!("<h6>{}</h6><pre>{}</pre>\n", escaped(name), escaped(value.trim_end())));
+        out.push_str(&format!(
+            "<h6>{}</h6><pre>{}</pre>\n",
+            escaped(name),
+            escaped(value.trim_end())
+        ));
     }
 }
 
@@ -175,14 +192,19 @@ fn coloured(diff: &str) -> String {
         };
         format!("<span class=\"{class}\">{}</span>", escaped(line))
     };
-    diff.lines().map(line).collect::<Vec<_>>().join("\n")
+    // The first two lines of some diffs only say once more which file it is.
+    let lines =
+        diff.lines().filter(|line| !line.starts_with("Index: ") && !line.starts_with("====="));
+    lines.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Markdown as HTML. Tags in it are shown as they are, links lead to the web or nowhere, and pictures
 /// from elsewhere become links: looking at a page tells nobody of it.
 fn rendered(markdown: &str) -> String {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let events = Parser::new_ext(markdown, options).map(|event| match event {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let markdown: String = markdown.chars().filter(|letter| !turns_text(*letter)).collect();
+    let events = Parser::new_ext(&markdown, options).map(|event| match event {
         Event::Html(tag) | Event::InlineHtml(tag) => Event::Text(tag),
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
@@ -199,7 +221,9 @@ fn link(url: &str) -> Event<'static> {
     let lower = url.trim().to_ascii_lowercase();
     let leads = ["http://", "https://", "mailto:"].iter().any(|scheme| lower.starts_with(scheme));
     let tag = match leads {
-        true => format!("<a href=\"{}\" rel=\"noopener noreferrer nofollow\">", escaped(url.trim())),
+        true => {
+            format!("<a href=\"{}\" rel=\"noopener noreferrer nofollow\">", escaped(url.trim()))
+        }
         false => "<a>".to_owned(),
     };
     Event::InlineHtml(tag.into())
@@ -215,11 +239,15 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(letter),
-            // What moves a terminal's cursor means nothing here, and what turns text around misleads.
-            other if other.is_control() => {}
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            // What moves a terminal's cursor means nothing here.
+            other if other.is_control() || turns_text(other) => {}
             other => out.push(other),
         }
     }
     out
+}
+
+/// Marks that change the direction of what follows: they make text read as what it is not.
+fn turns_text(letter: char) -> bool {
+    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

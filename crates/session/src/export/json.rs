@@ -194,7 +194,8 @@ impl Writer<'_> {
                     with_opaque(json!({ "type": "reasoning", "text": text, "time": time }), opaque)
                 }
                 StepBlock::ServerTool { name, opaque } => {
-                    let time = json!({ "start": span.start, "end": span.end.unwrap_or(span.start) });
+                    let time =
+                        json!({ "start": span.start, "end": span.end.unwrap_or(span.start) });
                     json!({
                         "type": "tool", "tool": name, "callID": format!("server_{}", parts.len()),
                         "state": { "status": "completed", "input": {}, "output": "", "title": name,
@@ -233,7 +234,8 @@ impl Writer<'_> {
             }
             info["error"] = json!({ "name": name, "data": data });
         } else if step.finish.is_none() {
-            info["error"] = json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
+            info["error"] =
+                json!({ "name": "MessageAbortedError", "data": { "message": "Aborted" } });
         }
         self.push(&message_id(place.id), info, parts);
     }

@@ -36,7 +36,7 @@ impl Store {
     }
 }
 
-pub(crate) use json::OWN;
 pub use html::page;
+pub(crate) use json::OWN;
 pub use markdown::document;
 pub use sanitize::sanitized;

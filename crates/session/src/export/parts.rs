@@ -10,7 +10,11 @@ pub(super) enum Shown<'a> {
     Reasoning(&'a str),
     /// Said to the model by the program.
     Note(&'a str),
-    File { mime: &'a str, name: &'a str, url: &'a str },
+    File {
+        mime: &'a str,
+        name: &'a str,
+        url: &'a str,
+    },
     Tool(Tool<'a>),
     /// What came before is sent to the model as notes.
     Shortened,
@@ -63,9 +67,12 @@ fn tool(part: &Value) -> Tool<'_> {
     let state = &part["state"];
     let outcome = &part["metadata"][OWN]["outcome"];
     let done = state["status"] == "completed";
+    let metadata = &state["metadata"];
     let mark = match text(&outcome["ending"]) {
         "denied" => "⊘",
         "skipped" | "interrupted" => "–",
+        // A command that did not do what it was to do is no success to people.
+        _ if metadata["exit"].as_i64().is_some_and(|exit| exit != 0) => "✗",
         _ if done => "✓",
         _ if state["metadata"]["interrupted"] == true => "–",
         _ => "✗",
@@ -73,12 +80,11 @@ fn tool(part: &Value) -> Tool<'_> {
     let time = |key: &str| state["time"][key].as_u64().unwrap_or(0);
     let passed = time("end").saturating_sub(time("start"));
     let title = state["title"].as_str().or(outcome["title"].as_str()).unwrap_or_default();
-    let metadata = &state["metadata"];
     Tool {
         name: text(&part["tool"]),
         title,
         mark,
-        failed: !done,
+        failed: !done || mark == "✗",
         input: &state["input"],
         output: text(if done { &state["output"] } else { &state["error"] }),
         diff: metadata["diff"].as_str().filter(|diff| !diff.trim().is_empty()),
@@ -142,7 +148,9 @@ pub(super) fn grouped(number: u64) -> String {
 pub(super) fn bill(info: &Value) -> String {
     let tokens = &info["tokens"];
     let number = |value: &Value| value.as_u64().unwrap_or(0);
-    let input = number(&tokens["input"]) + number(&tokens["cache"]["read"]) + number(&tokens["cache"]["write"]);
+    let input = number(&tokens["input"])
+        + number(&tokens["cache"]["read"])
+        + number(&tokens["cache"]["write"]);
     let output = number(&tokens["output"]) + number(&tokens["reasoning"]);
     let mut bill = format!("{} tokens in, {} out", grouped(input), grouped(output));
     if let Some(cost) = info["cost"].as_f64().filter(|cost| *cost > 0.0) {
@@ -151,20 +159,25 @@ pub(super) fn bill(info: &Value) -> String {
     bill
 }
 
-/// Who said this, in words.
-pub(super) fn speaker(info: &Value) -> String {
+/// Who said this.
+pub(super) fn voice(info: &Value) -> String {
     if info["role"] == "user" {
         return "User".to_owned();
     }
-    let mut about: Vec<String> = [&info["agent"], &info["modelID"]]
-        .into_iter()
-        .map(text)
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let time = |key: &str| info["time"][key].as_u64();
-    if let (Some(start), Some(end)) = (time("created"), time("completed")) {
-        about.push(duration(end.saturating_sub(start)));
+    let known = [&info["agent"], &info["modelID"]].into_iter().map(text);
+    let known: Vec<&str> = known.filter(|word| !word.is_empty()).collect();
+    if known.is_empty() { "Assistant".to_owned() } else { known.join(" · ") }
+}
+
+/// Who said this and how long it took.
+pub(super) fn speaker(info: &Value) -> String {
+    if info["role"] == "user" {
+        return voice(info);
     }
-    format!("Assistant ({})", about.join(" · "))
+    let time = |key: &str| info["time"][key].as_u64();
+    let took = match (time("created"), time("completed")) {
+        (Some(start), Some(end)) => format!(" · {}", duration(end.saturating_sub(start))),
+        _ => String::new(),
+    };
+    format!("Assistant ({}{took})", voice(info))
 }

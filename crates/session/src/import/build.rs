@@ -79,10 +79,26 @@ impl Result {
 
 #[derive(Debug)]
 pub(super) enum Piece {
-    Prompt { time: u64, content: Vec<Content>, agent: String, model: Origin, steer: bool },
-    Note { time: u64, text: String },
+    Prompt {
+        time: u64,
+        content: Vec<Content>,
+        agent: String,
+        model: Origin,
+        steer: bool,
+    },
+    Note {
+        time: u64,
+        text: String,
+    },
     Answer(Answer),
-    Shortened { time: u64, summary: String, keep_from: usize, reason: String, usage: Usage, cost: Option<f64> },
+    Shortened {
+        time: u64,
+        summary: String,
+        keep_from: usize,
+        reason: String,
+        usage: Usage,
+        cost: Option<f64>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -244,7 +260,10 @@ impl Writer {
             let summary = result.outcome.title.clone();
             let (tool, touched) = (result.outcome.tool.clone(), result.touched);
             let (effects, decision) = (false, "imported".to_owned());
-            self.push(result.start, Entry::CallStarted { call, tool, summary, effects, decision, touched });
+            self.push(
+                result.start,
+                Entry::CallStarted { call, tool, summary, effects, decision, touched },
+            );
             self.push(result.end, Entry::CallSettled { call, outcome: result.outcome });
             if result.pruned {
                 self.pruned.push(CallPlace { item, call });
@@ -307,9 +326,9 @@ pub(super) fn text(value: &Value) -> &str {
 pub(super) fn time(value: &Value) -> u64 {
     match value {
         Value::Number(number) => number.as_f64().map_or(0, |n| n.max(0.0) as u64),
-        Value::String(date) => date.parse::<jiff::Timestamp>().map_or(0, |stamp| {
-            u64::try_from(stamp.as_millisecond()).unwrap_or(0)
-        }),
+        Value::String(date) => date
+            .parse::<jiff::Timestamp>()
+            .map_or(0, |stamp| u64::try_from(stamp.as_millisecond()).unwrap_or(0)),
         _ => 0,
     }
 }
@@ -324,11 +343,30 @@ pub(super) fn media(url: &str, name: Option<&str>) -> Option<Media> {
 
 /// What a call is about, in one line, from the arguments that tools have in common.
 pub(super) fn about(arguments: &Value) -> Option<String> {
-    const KEYS: &[&str] =
-        &["command", "cmd", "filePath", "file_path", "path", "pattern", "query", "url", "description"];
+    let patch = arguments["patchText"].as_str().or(arguments["input"].as_str()).unwrap_or_default();
+    let files = patch
+        .lines()
+        .filter_map(|line| line.strip_prefix("*** ")?.split_once(" File: ").map(|(_, path)| path));
+    let files = files.collect::<Vec<_>>().join(", ");
+    if !files.is_empty() {
+        return Some(crate::title::shortened(&files));
+    }
+    const KEYS: &[&str] = &[
+        "command",
+        "cmd",
+        "filePath",
+        "file_path",
+        "path",
+        "pattern",
+        "query",
+        "url",
+        "description",
+    ];
     let found = KEYS.iter().find_map(|key| match &arguments[*key] {
         Value::String(text) => Some(text.clone()),
-        Value::Array(words) => Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
+        Value::Array(words) => {
+            Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+        }
         _ => None,
     })?;
     let line = found.lines().next().unwrap_or_default().trim().to_owned();

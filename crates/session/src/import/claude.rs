@@ -27,7 +27,9 @@ pub(super) fn is_claude(lines: &[Value]) -> bool {
 pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
     let told: Vec<&Value> = lines
         .iter()
-        .filter(|line| line["uuid"].is_string() && line.get("message").is_some_and(Value::is_object))
+        .filter(|line| {
+            line["uuid"].is_string() && line.get("message").is_some_and(Value::is_object)
+        })
         .collect();
     let beside = |line: &&&Value| line["isSidechain"] == true;
     let main: Vec<&Value> = told.iter().filter(|line| !beside(line)).copied().collect();

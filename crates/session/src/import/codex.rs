@@ -1,7 +1,9 @@
 //! Codex's rollout files: JSON lines of `{timestamp, type, payload}`. The conversation is in the
 //! `response_item` lines; events repeat it for display and are read only for what they alone know.
 
-use serde_json::Value;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
 use toolwright_llm::{Content, Failure, FailureKind, Origin, Usage};
 
 use super::build::{Answer, Builder, Piece, Result as Settled, about, media, stop, text, time};
@@ -44,13 +46,15 @@ struct Reader {
     has_records: bool,
     total: u64,
     instructions: usize,
+    /// What calls changed in files, by the call.
+    diffs: HashMap<String, String>,
 }
 
 pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
     let model = Origin { provider: "openai".to_owned(), model: String::new() };
     let has_records = lines.iter().any(|line| line["type"] == "token_usage_record");
-    let mut reader =
-        Reader { builder: Builder::default(), model, has_records, total: 0, instructions: 0 };
+    let (builder, diffs) = Default::default();
+    let mut reader = Reader { builder, model, has_records, total: 0, instructions: 0, diffs };
     if is_old(lines) {
         reader.meta(&lines[0]);
     }
@@ -58,7 +62,7 @@ pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
         reader.line(line);
     }
     let Reader { mut builder, instructions, .. } = reader;
-    if instructions > 0 {
+    for _ in 0..instructions {
         builder.left_out("messages with Codex's own instructions");
     }
     Foreign::of(builder, "codex")
@@ -74,7 +78,9 @@ impl Reader {
                 if let Some(model) = payload["model"].as_str() {
                     model.clone_into(&mut self.model.model);
                 }
-                if let Some(cwd) = payload["cwd"].as_str().filter(|_| self.builder.directory.is_empty()) {
+                if let Some(cwd) =
+                    payload["cwd"].as_str().filter(|_| self.builder.directory.is_empty())
+                {
                     cwd.clone_into(&mut self.builder.directory);
                 }
             }
@@ -87,7 +93,10 @@ impl Reader {
             "event_msg" => self.event(at, payload),
             "world_state" => {}
             // The first versions.
-            "message" | "reasoning" | "function_call" | "function_call_output"
+            "message"
+            | "reasoning"
+            | "function_call"
+            | "function_call_output"
             | "local_shell_call" => self.item(at, line),
             "" => {}
             other => self.builder.left_out(format!("lines of the kind \"{other}\"")),
@@ -122,21 +131,25 @@ impl Reader {
                 let thought: Vec<&str> =
                     thought.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
                 if item["encrypted_content"].is_string() {
-                    self.builder.left_out("encrypted reasonings, which only their own program can send");
+                    self.builder
+                        .left_out("encrypted reasonings, which only their own program can send");
                 }
                 if !thought.is_empty() {
-                    self.part(at, ReplyPart::Reasoning { text: thought.join("\n\n"), opaque: None });
+                    self.part(
+                        at,
+                        ReplyPart::Reasoning { text: thought.join("\n\n"), opaque: None },
+                    );
                 }
             }
             "function_call" => self.call(at, item, text(&item["arguments"]).to_owned()),
             // Free text, in the argument that our own tool of that name takes.
             "custom_tool_call" => {
                 let key = if item["name"] == "apply_patch" { "patchText" } else { "input" };
-                self.call(at, item, serde_json::json!({ key: item["input"] }).to_string());
+                self.call(at, item, json!({ key: item["input"] }).to_string());
             }
             "local_shell_call" => {
                 let mut named = item.clone();
-                named["name"] = serde_json::json!("local_shell");
+                named["name"] = json!("local_shell");
                 self.call(at, &named, item["action"].to_string());
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
@@ -187,7 +200,8 @@ impl Reader {
         }
         if let Some(answer) = self.builder.last_answer() {
             answer.end = at;
-            answer.finish = (!matches!(part, ReplyPart::Reasoning { .. })).then(stop).or(answer.finish.take());
+            answer.finish =
+                (!matches!(part, ReplyPart::Reasoning { .. })).then(stop).or(answer.finish.take());
             answer.parts.push(part);
         }
     }
@@ -233,6 +247,9 @@ impl Reader {
         let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();
         result.outcome.title = about(&arguments).unwrap_or(name);
         result.outcome.attachments = images;
+        if let Some(diff) = self.diffs.remove(id) {
+            result.outcome.details = json!({ "diff": diff });
+        }
         if result.outcome.output == "aborted" {
             result.outcome.ending = Ending::Interrupted;
         }
@@ -247,7 +264,14 @@ impl Reader {
         }
         let keep_from = self.builder.items();
         let (reason, usage, cost) = ("imported".to_owned(), Usage::default(), None);
-        self.builder.pieces.push(Piece::Shortened { time: at, summary, keep_from, reason, usage, cost });
+        self.builder.pieces.push(Piece::Shortened {
+            time: at,
+            summary,
+            keep_from,
+            reason,
+            usage,
+            cost,
+        });
     }
 
     fn event(&mut self, at: u64, event: &Value) {
@@ -262,10 +286,18 @@ impl Reader {
                     self.used(usage);
                 }
             }
+            "item_completed" if event["item"]["type"] == "FileChange" => {
+                let item = &event["item"];
+                self.diffs.insert(text(&item["id"]).to_owned(), diff_of(&item["changes"]));
+            }
+            "patch_apply_begin" => {
+                let diff = diff_of(&event["changes"]);
+                self.diffs.insert(text(&event["call_id"]).to_owned(), diff);
+            }
             "thread_name_updated" => {
                 self.builder.title = event["thread_name"].as_str().map(str::to_owned);
             }
-            "error" | "stream_error" if text(&event["type"]) == "error" => {
+            "error" => {
                 let failure = Failure::new(FailureKind::Server, text(&event["message"]));
                 let mut answer = Answer::new(at, self.model.clone());
                 answer.failure = Some(failure);
@@ -284,6 +316,24 @@ impl Reader {
             answer.usage += usage;
         }
     }
+}
+
+/// One diff of all files that a patch changed.
+fn diff_of(changes: &Value) -> String {
+    let mut out = String::new();
+    for (path, change) in changes.as_object().into_iter().flatten() {
+        let mark = |sign: char, content: &Value| {
+            let lines = text(content).lines().map(|line| format!("{sign}{line}\n"));
+            lines.collect::<String>()
+        };
+        let lines = match text(&change["type"]) {
+            "add" => mark('+', &change["content"]),
+            "delete" => mark('-', &change["content"]),
+            _ => text(&change["unified_diff"]).to_owned(),
+        };
+        out.push_str(&format!("--- {path}\n+++ {path}\n{lines}"));
+    }
+    out
 }
 
 /// OpenAI's input includes what came from the cache.
@@ -319,7 +369,8 @@ fn unwrapped(said: &str) -> String {
 /// Told in the first lines of a command's output.
 fn exit_code(said: &str) -> Option<i64> {
     said.lines().take(5).find_map(|line| {
-        let rest = line.strip_prefix("Process exited with code ").or(line.strip_prefix("Exit code: "));
+        let rest =
+            line.strip_prefix("Process exited with code ").or(line.strip_prefix("Exit code: "));
         rest?.trim().parse().ok()
     })
 }

@@ -80,7 +80,8 @@ impl Foreign {
     }
 
     pub fn contents(&self) -> Contents {
-        let count = |wanted: fn(&Entry) -> bool| self.entries.iter().filter(|(_, e)| wanted(e)).count();
+        let count =
+            |wanted: fn(&Entry) -> bool| self.entries.iter().filter(|(_, e)| wanted(e)).count();
         Contents {
             prompts: count(|entry| matches!(entry, Entry::Prompt { .. })),
             answers: count(|entry| matches!(entry, Entry::StepStarted { .. })),
@@ -131,7 +132,12 @@ pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
 
 impl Store {
     /// Keeps an imported session as one of ours, in `directory`. Gives its id.
-    pub fn keep(&self, foreign: &Foreign, directory: &Path, made_by: &str) -> Result<String, LogError> {
+    pub fn keep(
+        &self,
+        foreign: &Foreign,
+        directory: &Path,
+        made_by: &str,
+    ) -> Result<String, LogError> {
         self.keep_below(foreign, directory, made_by, &id_at(foreign.created), None)
     }
 
@@ -165,8 +171,11 @@ impl Store {
             log.append_at(&titled, foreign.created)?;
         }
         // A call that gave work to another agent names the agent's session.
-        let children: HashMap<&str, String> =
-            foreign.children.iter().map(|child| (child.id.as_str(), id_at(child.created))).collect();
+        let children: HashMap<&str, String> = foreign
+            .children
+            .iter()
+            .map(|child| (child.id.as_str(), id_at(child.created)))
+            .collect();
         for (time, entry) in &foreign.entries {
             match renamed(entry, &children) {
                 Some(renamed) => log.append_at(&renamed, *time)?,

@@ -41,7 +41,8 @@ pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
                 model.model = text(&entry["modelId"]).to_owned();
             }
             "compaction" => {
-                let kept = entry["firstKeptEntryId"].as_str().and_then(|id| begins.get(id).copied());
+                let kept =
+                    entry["firstKeptEntryId"].as_str().and_then(|id| begins.get(id).copied());
                 let keep_from = kept.unwrap_or_else(|| builder.items());
                 builder.pieces.push(Piece::Shortened {
                     time: at,
@@ -103,8 +104,7 @@ fn message(
             let tool = text(&message["toolName"]);
             let (title, began) = calls.get(id).cloned().unwrap_or_else(|| (tool.to_owned(), at));
             let is_error = message["isError"] == true;
-            let mut result =
-                Settled::new(id, at, tool, words(&message["content"]), is_error);
+            let mut result = Settled::new(id, at, tool, words(&message["content"]), is_error);
             result.start = began;
             result.outcome.duration_ms = at.saturating_sub(began);
             result.outcome.title = title;
