@@ -32,7 +32,8 @@ pub fn import(shared: &Shared, options: &Import) -> Result<Exit, Problem> {
     let mut importer = Importer { store, here, options, index, rows: Vec::new() };
     let mut failed = 0;
     for path in &options.paths {
-        let from_web = path.to_str().is_some_and(|p| p.starts_with("http:") || p.starts_with("https:"));
+        let from_web =
+            path.to_str().is_some_and(|p| p.starts_with("http:") || p.starts_with("https:"));
         if from_web {
             return Err(Problem::usage(format!(
                 "{} is an address: fetch it first (curl -o session.json …) and import the file",
@@ -107,7 +108,10 @@ impl Importer<'_> {
         // An index that cannot answer does not stand in the way.
         let before = self.index.imported(foreign.from, &foreign.id).ok().flatten();
         if let Some(before) = before.filter(|_| !self.options.again) {
-            note(&format!("{} is here already: {before} (--again imports it once more)", path.display()));
+            note(&format!(
+                "{} is here already: {before} (--again imports it once more)",
+                path.display()
+            ));
             self.rows.push(json!({ "file": path, "id": before, "new": false }));
             return true;
         }

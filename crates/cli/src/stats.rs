@@ -145,9 +145,9 @@ impl Report {
         let table = |key: &str, rows: &BTreeMap<String, Sum>| -> Vec<Value> {
             rows.iter().map(|(name, sum)| named(key, name, sum)).collect()
         };
-        let tools = self.tools.iter().map(|(name, sum)| {
-            json!({ "tool": name, "calls": sum.calls, "failed_calls": sum.failed })
-        });
+        let tools = self.tools.iter().map(
+            |(name, sum)| json!({ "tool": name, "calls": sum.calls, "failed_calls": sum.failed }),
+        );
         json!({
             "days": days,
             "models": table("model", &self.models),
@@ -167,10 +167,9 @@ impl Report {
             table.push_str(&self.total.as_line("total", width("day", self.days.keys()), ""));
             out.push(table);
         }
-        for (kind, name, rows) in [
-            (StatsBy::Model, "model", &self.models),
-            (StatsBy::Project, "project", &self.projects),
-        ] {
+        for (kind, name, rows) in
+            [(StatsBy::Model, "model", &self.models), (StatsBy::Project, "project", &self.projects)]
+        {
             if wanted(kind) {
                 out.push(table(name, dearest(rows), Measure::of(&self.total)));
             }

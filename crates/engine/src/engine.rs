@@ -19,6 +19,7 @@ use crate::journal::Record;
 use crate::offer::{ChooseTools, ToolList};
 use crate::room::{RoomOptions, Tally};
 use crate::settle::turn_end;
+use crate::title::{FindNamer, Titler};
 
 /// How long a cancelled turn waits for somebody to take its last event.
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -39,6 +40,8 @@ pub struct EngineOptions {
     pub clock: Arc<dyn Clock>,
     pub hooks: Arc<Hooks>,
     pub room: RoomOptions,
+    /// Gives the model that names new sessions; they are called by their first prompt without it.
+    pub namer: Option<FindNamer>,
 }
 
 impl EngineOptions {
@@ -56,6 +59,7 @@ impl EngineOptions {
             clock: Arc::new(SystemClock),
             hooks: Arc::default(),
             room: RoomOptions::default(),
+            namer: None,
         }
     }
 }
@@ -86,6 +90,7 @@ pub struct Engine {
     inbox: Arc<Inbox>,
     /// What hooks want the model to know with the next prompt.
     context: Vec<String>,
+    titler: Titler,
 }
 
 impl Engine {
@@ -134,6 +139,7 @@ impl Engine {
             tally: Tally::default(),
             inbox,
             context,
+            titler: Titler::new(options.namer),
         })
     }
 
@@ -237,7 +243,12 @@ impl Engine {
         if self.record.session().header.parent.is_none() {
             self.budget.purse.refill();
         }
-        self.resume(cancel, events).await
+        self.titler.begin(self.record.session());
+        let end = self.resume(cancel, events).await;
+        if let Some(title) = self.titler.take_if_there().await {
+            self.record.add(title).ok();
+        }
+        end
     }
 
     /// A prompt that never became one: what waited for its time waits no longer, and nothing of the
@@ -284,6 +295,10 @@ impl Engine {
     /// Tells the hooks that whoever worked with this session leaves it, and what they want people to
     /// know. The session can be taken up again.
     pub async fn close(&mut self) -> Vec<String> {
+        // Only a name: a session without one is as good.
+        if let Some(title) = self.titler.take().await {
+            self.record.add(title).ok();
+        }
         if self.hooks.any(Point::SessionEnd) {
             self.hooks.run(Point::SessionEnd, &json!({ "reason": "other" }), json!({})).await;
         }

@@ -21,6 +21,7 @@ mod offer;
 mod room;
 mod settle;
 mod task;
+mod title;
 mod transcript;
 
 pub use agent_loop::{Clock, SystemClock};
@@ -35,3 +36,4 @@ pub use journal::{Journal, Record, Unrecorded};
 pub use offer::ChooseTools;
 pub use room::RoomOptions;
 pub use task::{Crew, Order, Task, Worker};
+pub use title::{FindNamer, Namer};

@@ -18,6 +18,7 @@ mod keyring;
 mod planning;
 mod secrets;
 mod station;
+mod titles;
 mod workbench;
 
 pub use agent::{Agent, AgentBuilder, AskError};

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod after_edit;
+mod archive;
 mod bad_input;
 mod crash;
 mod demo;
@@ -28,6 +29,7 @@ mod search;
 mod sessions;
 mod stats;
 mod subagents;
+mod titles;
 mod tools_command;
 
 use serde_json::Value;
