@@ -38,6 +38,8 @@ pub enum Command {
     Export(Export),
     /// Take over sessions of OpenCode, Codex, Claude Code and pi
     Import(Import),
+    /// Show a session's branches, switch between them, name them
+    Tree(Tree),
     /// Shorten a session: notes take the place of its beginning for the model
     Compact(Compact),
     /// Say what was spent, by day, model, project and tool
@@ -81,6 +83,9 @@ pub struct Run {
     /// Work on a copy of the session (with -c or -s)
     #[arg(long)]
     pub fork: bool,
+    /// Go on from an earlier message of it: in place of a prompt, behind an answer (with -c or -s)
+    #[arg(long, value_name = "MESSAGE", long_help = FROM_HELP)]
+    pub from: Option<String>,
     /// Attach a file; may be repeated
     #[arg(short, long = "file", value_name = "PATH")]
     pub files: Vec<PathBuf>,
@@ -116,6 +121,11 @@ pub struct Run {
     pub commands: bool,
 }
 
+const FROM_HELP: &str = "\
+Go on from an earlier message of the session (with -c or -s): in place of a prompt, behind an answer.
+`tw show` tells the number and the id of each message. What came after it is left behind and can be
+gone back to (`tw tree`); with --fork it is left out of the copy. Files stay as they are.";
+
 const COMMANDS_HELP: &str = "\
 Take commands from standard input while working, one JSON object a line:
   {\"type\":\"steer\",\"text\":\"…\"}       say something that the model sees at the next boundary
@@ -124,6 +134,34 @@ Take commands from standard input while working, one JSON object a line:
   {\"type\":\"answer\",\"id\":N,\"reply\":\"once|always|reject\",\"message\":\"…\"}
   {\"type\":\"reply\",\"id\":N,\"answers\":[[\"…\"]]}
   {\"type\":\"compact\"}  {\"type\":\"abort\"}";
+
+#[derive(Debug, Args)]
+pub struct Tree {
+    #[command(subcommand)]
+    pub action: Option<TreeAction>,
+    /// The session, or a beginning of its id; the one used last without it
+    #[arg(short, long, global = true, value_name = "ID")]
+    pub session: Option<String>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TreeAction {
+    /// Go on with another branch from now on; files stay as they are
+    Switch {
+        /// Its name, its id, or the end of one
+        branch: String,
+    },
+    /// Give a branch a name; without one, take it away
+    Label {
+        /// Its id, or the end of one
+        branch: String,
+        #[arg(default_value = "")]
+        name: String,
+    },
+}
 
 #[derive(Debug, Args)]
 pub struct Compact {

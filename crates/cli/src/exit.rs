@@ -81,9 +81,10 @@ impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Log(error) => error.into(),
-            OpenError::Unknown(_) | OpenError::Ambiguous { .. } | OpenError::NoneYet(_) => {
-                Self::usage(error.to_string())
-            }
+            OpenError::Unknown(_)
+            | OpenError::Ambiguous { .. }
+            | OpenError::NoneYet(_)
+            | OpenError::NotFound(_) => Self::usage(error.to_string()),
         }
     }
 }

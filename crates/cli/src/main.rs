@@ -17,6 +17,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod tree;
 
 use clap::{CommandFactory, Parser};
 
@@ -62,6 +63,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Export(options)) => export::export(&shared, &options),
         Some(Command::Import(options)) => import::import(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
+        Some(Command::Tree(options)) => tree::tree(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,
         Some(Command::Stats(options)) => stats::stats(&shared, &options),
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,

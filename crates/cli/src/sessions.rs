@@ -212,14 +212,21 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
     if let Some(imported) = session.imported() {
         out.push_str(&format!("imported from {} {}\n", imported.from, harmless(&imported.id)));
     }
-    for item in session.items() {
-        match item {
-            Item::Prompt(prompt) => out.push_str(&format!("\n> {}\n", quoted(&prompt.content))),
-            Item::Note(text) => {
-                out.push_str(&format!("\n(note to the model: {})\n", harmless(text)))
-            }
-            Item::Step(step) => out.push_str(&render_step(step)),
-        }
+    if let Some(format) = session.newer_format {
+        note(&format!(
+            "! a newer version of tw wrote this session (format {format}): it can only be looked at, \
+             and parts may be missing"
+        ));
+    }
+    for (number, (item, place)) in session.items().iter().zip(session.places()).enumerate() {
+        let text = match item {
+            Item::Prompt(prompt) => format!("> {}\n", quoted(&prompt.content)),
+            Item::Note(text) => format!("(note to the model: {})\n", harmless(text)),
+            Item::Step(step) => render_step(step),
+        };
+        // What `tw run --from` takes.
+        out.push_str(&format!("\n#{} {}\n", number + 1, place.id.short()));
+        out.push_str(text.trim_start_matches('\n'));
     }
     print(&out);
     Ok(Exit::Done)

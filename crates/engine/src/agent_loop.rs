@@ -8,6 +8,7 @@
 //! The stages of a step are told in files of their own: `listen` (the answer arrives), `calls` (its
 //! calls run), `room` (the conversation is shortened).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -19,7 +20,7 @@ use toolwright_llm::{
     Content, Failure, FailureKind, Finish, FinishReason, Model, Price, Reply, Request, ToolChoice,
 };
 use toolwright_permission::Request as PermissionRequest;
-use toolwright_session::{Entry, LogError, QueueKind, TurnStatus};
+use toolwright_session::{Entry, LogError, QueueKind, TurnStatus, fail_point};
 use toolwright_tool::{CallRequest, Decision, EarlyCalls, FinalAnswer, Hint, Pipeline, Question};
 
 use crate::answer::{Oddity, call_requests, reply_parts};
@@ -76,6 +77,8 @@ pub(crate) struct World<'a> {
     pub agent: &'a str,
     pub room: &'a RoomOptions,
     pub tally: &'a mut Tally,
+    /// Jobs of an earlier process, of which the model has not been told.
+    pub lost_jobs: &'a mut BTreeMap<String, String>,
 }
 
 /// Why a turn is over.
@@ -184,6 +187,10 @@ impl<'a> Turn<'a> {
     async fn steps(&mut self) -> Result<Over, Over> {
         // From here on the prompt survives a power cut.
         self.world.record.sync().await?;
+        if self.has_open_calls() {
+            self.go_on_with_calls().await?;
+        }
+        self.tell_of_lost_jobs()?;
         let mut steps = 0;
         while steps < self.world.budget.steps {
             self.boundary().await?;
@@ -211,6 +218,39 @@ impl<'a> Turn<'a> {
             }
         }
         self.close("steps").await
+    }
+
+    fn has_open_calls(&self) -> bool {
+        let step = self.world.record.session().last_step();
+        step.is_some_and(|step| step.calls().any(|call| call.outcome().is_none()))
+    }
+
+    /// A turn that was cut off between an answer and its results: questions are asked again, and what
+    /// had not begun begins.
+    async fn go_on_with_calls(&mut self) -> Result<(), Over> {
+        self.run_open_calls().await?;
+        self.start_sync().await?;
+        match self.world.cancel.is_cancelled() {
+            true => Err(Over::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Jobs end with their process; a model that waits for one should know.
+    fn tell_of_lost_jobs(&mut self) -> Result<(), Over> {
+        let lost = std::mem::take(self.world.lost_jobs);
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = lost.iter().map(|(id, what)| format!("{id} ({what})")).collect();
+        let text = format!(
+            "These jobs are not running any more, they ended with the process that ran them: {}. \
+             Start a command again if it is still needed.",
+            named.join(", ")
+        );
+        self.world.record.add(Entry::JobsEnded { jobs: lost.into_keys().collect() })?;
+        self.world.record.add(Entry::Note { text })?;
+        Ok(())
     }
 
     fn can_make_room_for(&self, failure: &Failure) -> bool {
@@ -382,6 +422,7 @@ impl<'a> Turn<'a> {
         let Some((reply, early)) = self.listen(request, may_start_early).await? else {
             return Ok(StepEnd::TimeIsUp);
         };
+        fail_point("step.heard");
         let Reply { blocks, usage, finish } = reply;
         let finish = finish.unwrap_or(Finish { reason: FinishReason::Unknown, raw: String::new() });
         let mut parts = reply_parts(blocks, self.world.record.session());

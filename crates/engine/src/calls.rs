@@ -2,7 +2,8 @@
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_session::{Entry, Outcome};
+use toolwright_llm::FinishReason;
+use toolwright_session::{Entry, Outcome, Session, fail_point};
 use toolwright_tool::{Batch, CallRequest, EarlyCalls, Update};
 
 use crate::agent_loop::{Over, Turn};
@@ -10,9 +11,25 @@ use crate::doom::Circle;
 use crate::event::Event;
 
 impl Turn<'_> {
+    /// Those of the newest reply's calls that an earlier process never came to, or that only read.
+    pub(crate) async fn run_open_calls(&mut self) -> Result<(), Over> {
+        let (places, calls) = open_calls(self.world.record.session());
+        self.run_some_calls(places, calls, EarlyCalls::default()).await
+    }
+
     /// Runs the newest reply's calls and records what becomes of them.
     pub(crate) async fn run_calls(
         &mut self,
+        calls: Vec<CallRequest>,
+        early: EarlyCalls,
+    ) -> Result<(), Over> {
+        self.run_some_calls((0..calls.len()).collect(), calls, early).await
+    }
+
+    /// `places` says which of the reply's calls each one is.
+    async fn run_some_calls(
+        &mut self,
+        places: Vec<usize>,
         calls: Vec<CallRequest>,
         early: EarlyCalls,
     ) -> Result<(), Over> {
@@ -26,7 +43,7 @@ impl Turn<'_> {
         let (sender, mut updates) = mpsc::channel(64);
         let pipeline = self.world.pipeline.clone();
         let step = self.world.record.session().step_count();
-        let mut effects = vec![false; calls.len()];
+        let mut effects = vec![false; places.iter().max().map_or(0, |last| last + 1)];
         let batch = Batch { step, calls, early, skip: skip.clone() };
         let running = pipeline.run_calls(batch, stop.clone(), sender);
         tokio::pin!(running);
@@ -53,7 +70,8 @@ impl Turn<'_> {
                     }
                     // After a fault nothing new may start, but what runs is still seen to its end.
                     let nothing_new = broken.is_some();
-                    let result = self.take_updates(batch.drain(..), &mut effects, nothing_new).await;
+                    let updates = batch.drain(..).map(|update| placed(update, &places));
+                    let result = self.take_updates(updates, &mut effects, nothing_new).await;
                     if let Err(over) = result {
                         stop.cancel();
                         broken = broken.or(Some(over));
@@ -101,8 +119,14 @@ impl Turn<'_> {
                         Err(error) => result = Err(error.into()),
                     }
                 }
-                Update::Progress { position, text } => {
+                Update::Progress { position, text, keep: false } => {
                     self.emit(Event::CallProgress { position, text }).await;
+                }
+                Update::Progress { position, text, keep: true } => {
+                    let entry = Entry::CallNoted { call: position, text };
+                    if let Err(error) = self.world.record.add(entry) {
+                        result = Err(error.into());
+                    }
                 }
                 Update::Settled { position, outcome } => {
                     let effects = has_effects.get(position).copied().unwrap_or(false);
@@ -115,7 +139,9 @@ impl Turn<'_> {
         }
         result?;
         if any_effects {
+            fail_point("call.recorded");
             self.world.record.sync().await?;
+            fail_point("call.synced");
         }
         for (position, tool, summary, go) in starting {
             let call = self.call_id(position);
@@ -132,8 +158,10 @@ impl Turn<'_> {
         outcome: Outcome,
         effects: bool,
     ) -> Result<(), Over> {
+        fail_point("call.done");
         let entry = Entry::CallSettled { call: position, outcome: outcome.clone() };
         self.world.record.add(entry)?;
+        fail_point("call.settled");
         let step = self.world.record.session().last_step();
         let call = step.and_then(|s| s.calls().nth(position));
         let (id, arguments) = call.map(|c| (c.id.clone(), c.arguments.clone())).unwrap_or_default();
@@ -149,4 +177,28 @@ impl Turn<'_> {
         let step = self.world.record.session().last_step();
         step.and_then(|s| s.calls().nth(position)).map(|c| c.id.clone()).unwrap_or_default()
     }
+}
+
+/// The calls of the newest reply that have no result, with their places in it.
+fn open_calls(session: &Session) -> (Vec<usize>, Vec<CallRequest>) {
+    let Some(step) = session.last_step() else { return Default::default() };
+    let cut = step.finish.as_ref().is_some_and(|f| f.reason == FinishReason::Length);
+    let open = step.calls().enumerate().filter(|(_, call)| call.outcome().is_none());
+    let request = |(place, call): (usize, &toolwright_session::Call)| {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        (place, CallRequest { id, name, arguments: call.arguments.clone(), cut })
+    };
+    open.map(request).unzip()
+}
+
+/// An update with the place of its call in the reply.
+fn placed(update: Update, places: &[usize]) -> Update {
+    let mut update = update;
+    match &mut update {
+        Update::Starting { position, .. }
+        | Update::Progress { position, .. }
+        | Update::Settled { position, .. } => *position = places[*position],
+        Update::Fatal { .. } => {}
+    }
+    update
 }

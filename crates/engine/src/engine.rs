@@ -1,5 +1,6 @@
 //! One session at work: takes prompts, runs turns, keeps the record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::{Content, Effort, Model, Origin, Price, Request, Sampling, ToolChoice};
-use toolwright_session::{Entry, EntryId, LogError, MoveReason, Session};
+use toolwright_session::{Call, Entry, EntryId, LogError, MoveReason, Session, Slot, fail_point};
 use toolwright_tool::{Pipeline, Registry};
 
 use crate::agent_loop::{Clock, Over, SystemClock, World, compact_now, run_turn};
@@ -91,18 +92,29 @@ pub struct Engine {
     /// What hooks want the model to know with the next prompt.
     context: Vec<String>,
     titler: Titler,
+    /// Jobs of an earlier process, of which the model has not been told.
+    lost_jobs: BTreeMap<String, String>,
+}
+
+/// Calls that have no result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Those that may have changed something.
+    Effects,
+    All,
 }
 
 impl Engine {
-    /// Takes up a session, new or old. Calls that an earlier process left open get their answer in
-    /// the record now, so that it stays the same for ever.
+    /// Takes up a session, new or old. Calls that an earlier process left in the middle of an effect
+    /// get their answer in the record now, so that it stays the same for ever.
     pub async fn new(
         model: Arc<dyn Model>,
         pipeline: Pipeline,
         mut record: Record,
         options: EngineOptions,
     ) -> Result<Self, LogError> {
-        settle_open_calls(&mut record)?;
+        settle_open_calls(&mut record, Left::Effects)?;
+        let lost_jobs = record.session().standing().jobs().clone();
         let EngineOptions { agent, system, hooks, .. } = options;
         let is_new = record.session().items().is_empty();
         let system = brief(&mut record, &hooks, model.origin(), &agent, system).await?;
@@ -140,6 +152,7 @@ impl Engine {
             inbox,
             context,
             titler: Titler::new(options.namer),
+            lost_jobs,
         })
     }
 
@@ -169,7 +182,7 @@ impl Engine {
     /// that offers this opens the session anew afterwards.
     pub async fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<(), LogError> {
         self.record.move_to(target, why)?;
-        settle_open_calls(&mut self.record)?;
+        settle_open_calls(&mut self.record, Left::All)?;
         let system = self.template.system.to_string();
         let origin = self.model.origin();
         let system = brief(&mut self.record, &self.hooks, origin, &self.agent, system).await?;
@@ -236,9 +249,12 @@ impl Engine {
         let model = self.model.origin().clone();
         let agent = self.agent.clone();
         let prompt = Entry::Prompt { content, agent, model, steer: false, queued };
-        if let Err(error) = self.record.add(prompt) {
+        let settled = settle_open_calls(&mut self.record, Left::All);
+        let told = settled.and_then(|()| self.tell_of_what_was_left());
+        if let Err(error) = told.and_then(|()| self.record.add(prompt)) {
             return self.end(Over::from(error), cancel, events).await;
         }
+        fail_point("prompt.kept");
         // What works for somebody else lives on what that one has.
         if self.record.session().header.parent.is_none() {
             self.budget.purse.refill();
@@ -249,6 +265,14 @@ impl Engine {
             self.record.add(title).ok();
         }
         end
+    }
+
+    /// With a prompt and not before: until then nothing is left to do.
+    fn tell_of_what_was_left(&mut self) -> Result<(), LogError> {
+        match self.record.session().left_behind().map(str::to_owned) {
+            Some(text) => self.record.add(Entry::Note { text }),
+            None => Ok(()),
+        }
     }
 
     /// A prompt that never became one: what waited for its time waits no longer, and nothing of the
@@ -270,7 +294,7 @@ impl Engine {
         end
     }
 
-    /// Goes on with a turn that was cut off.
+    /// Goes on with a turn that was cut off: calls that had not begun, or that only read, run now.
     pub async fn resume(
         &mut self,
         cancel: &CancellationToken,
@@ -287,6 +311,9 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> Result<bool, TurnEnd> {
+        if let Err(error) = settle_open_calls(&mut self.record, Left::All) {
+            return Err(turn_end(self.record.session(), &Over::from(error)));
+        }
         let made = compact_now(self.world(cancel, events)).await;
         self.tell_notices(events).await;
         made.map_err(|over| turn_end(self.record.session(), &over))
@@ -333,6 +360,7 @@ impl Engine {
             agent: &self.agent,
             room: &self.room,
             tally: &mut self.tally,
+            lost_jobs: &mut self.lost_jobs,
         }
     }
 
@@ -351,7 +379,7 @@ impl Engine {
         cancel: &CancellationToken,
         events: &mpsc::Sender<Event>,
     ) -> TurnEnd {
-        if let Err(error) = settle_open_calls(&mut self.record) {
+        if let Err(error) = settle_open_calls(&mut self.record, Left::All) {
             over = Over::from(error);
         }
         // A wish to end this turn says nothing about the next one.
@@ -363,6 +391,12 @@ impl Engine {
                 Over::Broken(_) => end,
                 _ => turn_end(self.record.session(), &Over::from(error)),
             };
+        }
+        fail_point("turn.ended");
+        // Whoever hears of the end may pull the plug.
+        let synced = self.record.sync().await;
+        if let Some(error) = synced.err().filter(|_| end.problem.is_none()) {
+            end = turn_end(self.record.session(), &Over::from(error));
         }
         self.tell_last(&end, cancel, events).await;
         end
@@ -419,9 +453,14 @@ async fn transform_system(hooks: &Hooks, about: &Value, system: String) -> Strin
     if parts.is_empty() { system } else { parts.join("\n\n") }
 }
 
-fn settle_open_calls(record: &mut Record) -> Result<(), LogError> {
+fn settle_open_calls(record: &mut Record, left: Left) -> Result<(), LogError> {
+    let has_effects = |call: &Call| matches!(call.slot(), Slot::Running { effects: true, .. });
     for (call, outcome) in record.session().interrupted_calls() {
-        record.add(Entry::CallSettled { call, outcome })?;
+        let step = record.session().last_step();
+        let may_have_done = step.and_then(|s| s.calls().nth(call)).is_some_and(has_effects);
+        if left == Left::All || may_have_done {
+            record.add(Entry::CallSettled { call, outcome })?;
+        }
     }
     Ok(())
 }

@@ -29,8 +29,8 @@ impl Journal for Log {
         let path = self.path().to_owned();
         let handle = self.sync_handle();
         async move {
-            let file = handle?;
-            let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+            let handle = handle?;
+            let synced = tokio::task::spawn_blocking(move || handle.sync()).await;
             let result = synced.unwrap_or_else(|crash| Err(std::io::Error::other(crash)));
             result.map_err(|source| LogError::Write { path, source })
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_llm::{
     Content, FailureKind, Reply, ReplyKind, Request, ToolChoice, Turn as Said, Usage,
 };
-use toolwright_session::{CallPlace, Ending, Entry, Item, Session, Step, StepBlock};
+use toolwright_session::{CallPlace, Ending, Entry, Item, Session, Step, StepBlock, fail_point};
 use toolwright_tool::canonical;
 
 use crate::agent_loop::{Over, Turn};
@@ -242,13 +242,14 @@ impl Turn<'_> {
         let cost = self.world.price.map(|price| price.of(&usage));
         self.world.budget.purse.spend(cost.unwrap_or(0.0));
         let session = self.world.record.session();
-        let files = Files::of(&session.items()[..keep_from]);
+        let files = Files::of(session, keep_from);
         // Where a newer message stands behind the notes, the older one is part of them.
         let is_prompt = |item: &Item| matches!(item, Item::Prompt(_));
         let repeats = !session.items()[keep_from..].iter().any(is_prompt);
         let prompt = transcript::last_prompt(&session.items()[..keep_from]);
         let summary = transcript::summary(&notes, &files, prompt.filter(|_| repeats));
         let reason = reason.to_owned();
+        fail_point("room.noted");
         self.world.record.add(Entry::Compacted { summary, keep_from, reason, usage, cost })?;
         self.after_making_room();
         self.tell_again().await?;

@@ -21,8 +21,7 @@ pub(crate) fn turn_end(session: &Session, over: &Over) -> TurnEnd {
         if step.finish.is_some() {
             cost = cost.zip(step.cost).map(|(sum, cost)| sum + cost);
         }
-        let others = step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
-        cost = cost.map(|sum| sum + others);
+        cost = cost.map(|sum| sum + step.calls_cost());
     }
     let (notes, notes_cost) = session.spent_on_notes();
     usage += notes;

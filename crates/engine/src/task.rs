@@ -125,6 +125,9 @@ impl Tool for Task {
         let turn = engine.prompt(vec![Content::text(prompt)], &context.cancel, &sender);
         tokio::pin!(turn);
         // The id first: it is what the work can be gone on with.
+        context
+            .progress
+            .note(format!("Its work so far is kept: give \"{id}\" as task_id to go on with it."));
         context.progress.update(format!("task_id {id}"));
         let mut calls = 0;
         let end = loop {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use toolwright_llm::Content;
-use toolwright_session::{Ending, Item, StepBlock};
+use toolwright_session::{Ending, Item, Session, StepBlock};
 
 /// Characters of one tool's output in a transcript.
 const OUTPUT_CHARS: usize = 2_000;
@@ -115,9 +115,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn of(items: &[Item]) -> Self {
-        let mut files = Self::default();
-        for item in items {
+    /// Of the session up to this item.
+    pub(crate) fn of(session: &Session, until: usize) -> Self {
+        let (read, changed) = session.standing().forgotten_files();
+        let mut files = Self { read: read.clone(), changed: changed.clone() };
+        for item in &session.items()[session.remembered_from().min(until)..until] {
             let Item::Step(step) = item else { continue };
             for call in step.calls() {
                 let done = call.outcome().is_some_and(|o| o.ending == Ending::Completed);

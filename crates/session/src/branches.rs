@@ -19,6 +19,8 @@ pub struct Branch {
     pub is_current: bool,
     /// The last entry that it has in common with the current branch; nothing for that one itself.
     pub leaves_at: Option<EntryId>,
+    /// Items of the current branch before that.
+    pub after: usize,
     /// The name that somebody gave to its newest named entry.
     pub label: Option<String>,
     /// The first line of the first prompt that is its own.
@@ -78,6 +80,7 @@ impl Tree {
                 leaf: id,
                 is_current,
                 leaves_at: shared.checked_sub(1).and_then(|at| self.id(line[at])),
+                after: line[..shared].iter().filter(|n| self.nodes()[**n].kind.is_item()).count(),
                 label,
                 title: own.title.unwrap_or_else(|| "(goes on without a prompt)".to_owned()),
                 prompts: own.prompts,
@@ -90,6 +93,34 @@ impl Tree {
         Ok(found)
     }
 
+    /// What to tell a model that goes on at this line, about what was done to files behind it.
+    pub(crate) fn left_behind(&self, place: usize) -> Result<Option<String>, LogError> {
+        const SHOWN: usize = 20;
+        let kept = self.branch(place);
+        let line = self.branch(self.leaf());
+        let shared = line.iter().zip(&kept).take_while(|(left, kept)| left == kept).count();
+        let Own { title, changed, other_effects, .. } = self.own(&line[shared..])?;
+        if changed.is_empty() && !other_effects {
+            return Ok(None);
+        }
+        let about = title.map(|title| format!(" (\"{title}\")")).unwrap_or_default();
+        let mut text = format!(
+            "Files may not be as this conversation shows them: work that is no part of it{about}"
+        );
+        if !changed.is_empty() {
+            let shown: Vec<&str> = changed.iter().take(SHOWN).map(String::as_str).collect();
+            text.push_str(&format!(" changed {}", shown.join(", ")));
+            if changed.len() > SHOWN {
+                text.push_str(&format!(" and {} more", changed.len() - SHOWN));
+            }
+        }
+        if other_effects {
+            text.push_str(if changed.is_empty() { " ran commands" } else { " and ran commands" });
+        }
+        text.push_str(". Look before you rely on them.");
+        Ok(Some(text))
+    }
+
     /// What the part of a branch from `lines` on says of itself.
     fn own(&self, lines: &[usize]) -> Result<Own, LogError> {
         #[derive(Deserialize)]
@@ -98,6 +129,7 @@ impl Tree {
         }
         #[derive(Deserialize)]
         struct Started {
+            tool: String,
             effects: bool,
             #[serde(default)]
             touched: Touched,
@@ -129,7 +161,9 @@ impl Tree {
                 }
                 Kind::CallStarted => {
                     let Ok(Line { data }) = serde_json::from_slice(line) else { continue };
-                    own.other_effects |= data.effects && data.touched.writes.is_empty();
+                    // A list is written down and changes nothing else.
+                    let undeclared = data.effects && data.touched.writes.is_empty();
+                    own.other_effects |= undeclared && !data.tool.starts_with("todo");
                     own.changed.extend(data.touched.writes);
                 }
                 _ => {}

@@ -55,7 +55,7 @@ impl Chronicle {
             (Some(chronicle), entry) => chronicle.add(entry, mark),
             (None, Entry::Session(header)) => {
                 chronicle = Some(Self {
-                    session: Session::new(header),
+                    session: Session::whole(header),
                     timings: Vec::new(),
                     shortenings: Vec::new(),
                     created: mark.time,

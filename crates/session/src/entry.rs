@@ -89,9 +89,18 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Touched::is_empty")]
         touched: Touched,
     },
+    /// Something about a running call that must survive it, for a model that never gets its result.
+    CallNoted {
+        call: usize,
+        text: String,
+    },
     CallSettled {
         call: usize,
         outcome: Outcome,
+    },
+    /// Jobs that ended with the process that ran them.
+    JobsEnded {
+        jobs: Vec<String>,
     },
     TurnEnded {
         status: TurnStatus,
@@ -102,6 +111,9 @@ pub enum Entry {
         /// The last entry of what was left.
         from: Option<EntryId>,
         why: MoveReason,
+        /// What the model should know of what was left; it is told with the next prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// A name for an entry, wherever in the file it stands. An empty one takes the name away.
     Labelled {

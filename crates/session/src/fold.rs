@@ -7,6 +7,7 @@ use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
 
 use crate::entry::{CallPlace, DeltaKind, Entry, Header, Imported, MoveReason, Queued, TurnStatus};
 use crate::id::{EntryId, Mark};
+use crate::standing::Standing;
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +60,13 @@ pub struct Session {
     items: Vec<Item>,
     /// One for each item.
     places: Vec<Place>,
+    /// Whether everything stays in memory: for people, who want to see what no model is sent.
+    whole: bool,
+    /// Items before this one were let go of.
+    forgotten: usize,
+    standing: Standing,
+    title: Option<String>,
+    left_behind: Option<String>,
     usage: Usage,
     ended: Option<TurnStatus>,
     brief: Option<(String, String)>,
@@ -83,6 +91,11 @@ impl Session {
             newer_format: None,
             items: Vec::new(),
             places: Vec::new(),
+            whole: false,
+            forgotten: 0,
+            standing: Standing::default(),
+            title: None,
+            left_behind: None,
             usage: Usage::default(),
             ended: None,
             brief: None,
@@ -99,8 +112,29 @@ impl Session {
         }
     }
 
+    /// Keeps in memory what is no longer sent to a model.
+    pub fn whole(header: Header) -> Self {
+        Self { whole: true, ..Self::new(header) }
+    }
+
+    /// All of them are there; those that are no longer sent may be empty, unless the session is
+    /// [`Self::whole`].
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The first item that is in memory with all that it says.
+    pub fn remembered_from(&self) -> usize {
+        self.forgotten
+    }
+
+    /// What the model should be told with the next prompt, about the branch that was left.
+    pub fn left_behind(&self) -> Option<&str> {
+        self.left_behind.as_deref()
     }
 
     /// Where each item stands, in the order of [`Self::items`].
@@ -205,14 +239,10 @@ impl Session {
 
     /// A name for lists: the one that it was given, else what the first prompt says.
     pub fn title(&self) -> String {
-        if let Some(title) = &self.given_title {
-            return title.clone();
+        match &self.given_title {
+            Some(title) => title.clone(),
+            None => self.title.clone().unwrap_or_else(|| "(empty session)".to_owned()),
         }
-        let first = self.items.iter().find_map(|item| match item {
-            Item::Prompt(prompt) => Some(title_of(&prompt.content)),
-            Item::Note(_) | Item::Step(_) => None,
-        });
-        first.unwrap_or_else(|| "(empty session)".to_owned())
     }
 
     /// The name that a person, a model or another program gave it.
@@ -237,10 +267,12 @@ impl Session {
             Entry::Session(_) => {}
             Entry::Prompt { content, agent, model, steer, queued } => {
                 self.ended = None;
+                self.left_behind = None;
                 self.queued.retain(|waiting| Some(waiting.id) != queued);
                 if !steer {
                     self.notes = None;
                 }
+                self.title.get_or_insert_with(|| title_of(&content));
                 self.items.push(Item::Prompt(Prompt { content, agent, model, steer }));
             }
             Entry::Queued(message) => self.queued.push(message),
@@ -255,6 +287,7 @@ impl Session {
                 notes.1 += cost.unwrap_or(0.0);
                 self.compaction = Some(Compaction { summary, keep_from });
                 self.thaw();
+                self.forget(keep_from);
             }
             Entry::Brief { agent, system } => self.brief = Some((agent, system)),
             Entry::Note { text } => self.items.push(Item::Note(text)),
@@ -290,7 +323,14 @@ impl Session {
                     call.start(summary, effects, touched);
                 }
             }
+            Entry::CallNoted { call, text } => {
+                if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
+                    call.note(&text);
+                }
+            }
+            Entry::JobsEnded { jobs } => self.standing.jobs_ended(&jobs),
             Entry::CallSettled { call, outcome } => {
+                self.standing.saw(&outcome);
                 if let Some(call) = self.open_step().and_then(|s| s.call_mut(call)) {
                     call.settle(outcome);
                 }
@@ -302,12 +342,16 @@ impl Session {
             }
             Entry::Archived { archived } => self.archived = archived,
             Entry::Imported(imported) => self.imported = Some(imported),
-            // What waited belongs to the branch that was left; one that is gone back to is as it was.
-            Entry::Moved { why: MoveReason::Branched | MoveReason::Undone, .. } => {
-                self.queued.clear();
+            Entry::Moved { why, note, .. } => {
+                // What waited belongs to the branch that was left; one that is gone back to is as it
+                // was.
+                if matches!(why, MoveReason::Branched | MoveReason::Undone) {
+                    self.queued.clear();
+                }
+                self.left_behind = note;
             }
             // The tree knows the names.
-            Entry::Moved { .. } | Entry::Labelled { .. } => {}
+            Entry::Labelled { .. } => {}
         }
     }
 
@@ -322,6 +366,7 @@ impl Session {
             | Entry::Reply { .. }
             | Entry::StepFailed { .. }
             | Entry::CallStarted { .. }
+            | Entry::CallNoted { .. }
             | Entry::CallSettled { .. }
             | Entry::TurnEnded { .. } => self.wrote(mark),
             _ => {}
@@ -341,9 +386,40 @@ impl Session {
                 && let Some(call) = step.call_mut(place.call)
             {
                 call.prune();
+                if !self.whole {
+                    call.forget_output();
+                }
             }
         }
         self.thaw();
+    }
+
+    /// Lets go of what is no longer sent, so that memory follows the conversation and not the session.
+    /// The newest prompt may have to be repeated, and the newest item is the answer.
+    fn forget(&mut self, until: usize) {
+        if self.whole {
+            return;
+        }
+        let until = until.min(self.items.len().saturating_sub(1));
+        let is_prompt = |item: &Item| matches!(item, Item::Prompt(_));
+        let newest = self.items[..until].iter().rposition(is_prompt);
+        for (number, item) in self.items[..until].iter_mut().enumerate() {
+            match item {
+                Item::Prompt(prompt) if Some(number) != newest => prompt.content = Vec::new(),
+                Item::Prompt(_) => {}
+                Item::Note(text) => *text = String::new(),
+                Item::Step(_) if number < self.forgotten => {}
+                Item::Step(step) => {
+                    for call in step.calls() {
+                        if call.outcome().is_some_and(|o| o.ending == Ending::Completed) {
+                            self.standing.forget_files(call.touched());
+                        }
+                    }
+                    step.forget();
+                }
+            }
+        }
+        self.forgotten = self.forgotten.max(until);
     }
 
     /// What was frozen is no longer what is sent.
@@ -386,7 +462,7 @@ impl Session {
                 Slot::Pending => (Ending::Skipped, "not started".to_owned()),
                 Slot::Running { summary, .. } => (Ending::Interrupted, summary.clone()),
             };
-            let output = call.slot().unsettled_text();
+            let output = call.unsettled_text();
             let tool = call.name.clone();
             let details = serde_json::Value::Null;
             let attachments = Vec::new();

@@ -10,16 +10,20 @@ mod branches;
 mod chronicle;
 mod entry;
 pub mod export;
+mod fail;
 mod fold;
 mod id;
 pub mod import;
 mod index;
 mod line;
+mod lock;
 mod log;
 #[cfg(test)]
 mod log_tests;
+mod message;
 mod retention;
 mod spending;
+mod standing;
 mod step;
 mod store;
 mod tending;
@@ -34,12 +38,15 @@ pub use entry::{
     CallPlace, DeltaKind, Entry, Header, Imported, MoveReason, QueueKind, Queued, TitledBy,
     Touched, TurnStatus,
 };
+pub use fail::{FAIL_POINTS, fail_point};
 pub use fold::{Compaction, Item, Place, Prompt, Session};
 pub use id::{EntryId, Mark, NoEntryId};
 pub use index::{Counted, FOUND_END, FOUND_START, Index, IndexError, Listed, SpentKind, Wanted};
-pub use log::{Log, LogError, Notice};
+pub use log::{Log, LogError, Notice, SyncHandle};
+pub use message::NotFound;
 pub use retention::Retention;
 pub use spending::{Spending, SpendingReader, Spent};
+pub use standing::Standing;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};
 pub use title::shortened;

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
+use crate::fail::fail_after;
 use crate::id::{EntryId, Mark};
 
 /// Raised when a change makes older programs misread the file. A line carries the version that it
@@ -78,6 +79,9 @@ impl<'a> LineWriter<'a> {
         self.sum.update(&self.buffer);
         let sum = self.sum.clone().finalize();
         self.buffer.extend_from_slice(format!("{CHECKSUM_KEY}{sum:08x}\"}}\n").as_bytes());
+        fail_after("append.half", || {
+            self.file.write_all(&self.buffer[..self.buffer.len() / 2]).ok();
+        });
         self.file.write_all(&self.buffer)?;
         Ok(self.written + self.buffer.len() as u64)
     }

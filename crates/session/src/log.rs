@@ -1,15 +1,16 @@
 //! One append-only file of JSON lines. Each line has an id, its parent's id, a time and a checksum;
 //! it is in the file before anyone is told of it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::entry::{Entry, MoveReason};
+use crate::entry::{Entry, Header, MoveReason};
+use crate::fail::fail_point;
 use crate::fold::Session;
 use crate::id::{EntryId, Mark, now};
 use crate::line::{self, FORMAT};
+use crate::lock::lock;
 use crate::tree::Tree;
 
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +19,8 @@ pub enum LogError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read the session file {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("the session file {path} is in use by another process")]
-    Locked { path: PathBuf },
+    #[error("the session file {path} is in use by another process{}", number(owner))]
+    Locked { path: PathBuf, owner: Option<u32> },
     #[error(
         "the session file {path} was written by a newer version (format {found}, known: {FORMAT})"
     )]
@@ -30,6 +31,10 @@ pub enum LogError {
     NoEntry { path: PathBuf, id: EntryId },
     #[error("this conversation is kept in no file: there is nothing to go back to")]
     NotKept,
+}
+
+fn number(owner: &Option<u32>) -> String {
+    owner.map(|pid| format!(" ({pid})")).unwrap_or_default()
 }
 
 /// Something odd that was found and dealt with while opening; a person should hear of it.
@@ -64,6 +69,27 @@ pub struct Log {
     length: u64,
     leaf: Option<EntryId>,
     ids: ulid::Generator,
+    /// Its name is not on the disk for certain.
+    is_new: bool,
+}
+
+/// See [`Log::sync_handle`].
+#[derive(Debug)]
+pub struct SyncHandle {
+    file: File,
+    /// Of a new file, its name has to survive too.
+    folder: Option<PathBuf>,
+}
+
+impl SyncHandle {
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        match &self.folder {
+            // A file system that cannot sync folders keeps names in its own way.
+            Some(folder) => Ok(File::open(folder).and_then(|f| f.sync_all()).unwrap_or(())),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Log {
@@ -75,7 +101,8 @@ impl Log {
         }
         let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(failed)?;
         lock(&file, path)?;
-        Ok(Self::over(file, path, 0))
+        fail_point("log.created");
+        Ok(Self { is_new: true, ..Self::over(file, path, 0) })
     }
 
     /// Opens a file, locks it, and gives the session that its current branch folds to. A torn tail is
@@ -88,7 +115,7 @@ impl Log {
         if tree.format > FORMAT {
             return Err(LogError::Newer { path: path.to_owned(), found: tree.format });
         }
-        let session = tree.fold(tree.leaf())?;
+        let session = tree.fold(tree.leaf(), Session::new)?;
         let length = file.metadata().map_err(failed)?.len();
         let mut log = Self::over(file, path, tree.whole);
         log.leaf = tree.id(tree.leaf());
@@ -101,16 +128,16 @@ impl Log {
 
     /// Reads a file without locking or changing it. One of a newer version is read as far as it is
     /// understood.
-    pub(crate) fn peek(path: &Path) -> Result<Session, LogError> {
+    pub(crate) fn peek(path: &Path, new: fn(Header) -> Session) -> Result<Session, LogError> {
         let tree = Tree::scan(path)?;
-        let mut session = tree.fold(tree.leaf())?;
+        let mut session = tree.fold(tree.leaf(), new)?;
         session.newer_format = Some(tree.format).filter(|format| *format > FORMAT);
         Ok(session)
     }
 
     fn over(file: File, path: &Path, length: u64) -> Self {
         let ids = ulid::Generator::new();
-        Self { file, path: path.to_owned(), length, leaf: None, ids }
+        Self { file, path: path.to_owned(), length, leaf: None, ids, is_new: false }
     }
 
     pub fn path(&self) -> &Path {
@@ -129,15 +156,28 @@ impl Log {
 
     /// Goes on behind `target`, which may stand anywhere in the file. What was the end until now is
     /// left behind; its last entry is in the record. Gives the session as it is there.
+    ///
+    /// Files stay as they are: where they were changed on the way that is left, the model is told so
+    /// with the next prompt, unless the move is part of an undo, which looks after files itself.
     pub fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<Session, LogError> {
         let mut tree = Tree::scan(&self.path)?;
         let none = || LogError::NoEntry { path: self.path.clone(), id: target };
         let place = tree.find(target).ok_or_else(none)?;
-        let mut session = tree.fold(place)?;
-        let moved = Entry::Moved { from: self.leaf, why };
+        let mut session = tree.fold(place, Session::new)?;
+        let note = match why {
+            MoveReason::Branched | MoveReason::Switched => tree.left_behind(place)?,
+            MoveReason::Undone | MoveReason::Redone | MoveReason::Other => None,
+        };
+        let moved = Entry::Moved { from: self.leaf, why, note };
         let mark = self.append_to(Some(target), &moved)?;
         session.apply(moved, mark);
         Ok(session)
+    }
+
+    /// Says when the session was used last, where that is not now.
+    pub(crate) fn set_used(&self, time: std::time::SystemTime) -> Result<(), LogError> {
+        let failed = |source| LogError::Write { path: self.path.clone(), source };
+        self.file.set_modified(time).map_err(failed)
     }
 
     /// As [`Self::append`], for something that happened at another time (milliseconds since 1970).
@@ -158,8 +198,10 @@ impl Log {
         // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
         let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate());
         let mark = Mark { id: EntryId::new(id), parent, time };
+        fail_point("append.before");
         match line::write(&self.file, &mark, entry) {
             Ok(length) => {
+                fail_point("append.after");
                 self.length += length;
                 self.leaf = Some(mark.id);
                 Ok(mark)
@@ -173,10 +215,12 @@ impl Log {
         }
     }
 
-    /// A handle whose `sync_data` makes everything appended so far survive a power cut. It may be
-    /// called on another thread.
-    pub fn sync_handle(&self) -> Result<File, LogError> {
-        self.file.try_clone().map_err(|source| LogError::Write { path: self.path.clone(), source })
+    /// What makes everything appended so far survive a power cut. It may be used on another thread.
+    pub fn sync_handle(&mut self) -> Result<SyncHandle, LogError> {
+        let failed = |source| LogError::Write { path: self.path.clone(), source };
+        let file = self.file.try_clone().map_err(failed)?;
+        let folder = std::mem::take(&mut self.is_new).then(|| self.path.parent()).flatten();
+        Ok(SyncHandle { file, folder: folder.map(Path::to_owned) })
     }
 
     #[cfg(test)]
@@ -195,35 +239,4 @@ impl Log {
         self.file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(Notice::TornTail { bytes: tail.len(), kept_in })
     }
-}
-
-/// How often a lock is tried again, and how long is waited in between: a sweep of old outputs holds
-/// it for a moment, and nobody should be told of another process because of that.
-const LOCK_TRIES: u32 = 3;
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
-
-fn lock(file: &File, path: &Path) -> Result<(), LogError> {
-    let mut tried = file.try_lock();
-    for _ in 0..LOCK_TRIES {
-        if !matches!(tried, Err(TryLockError::WouldBlock)) {
-            break;
-        }
-        std::thread::sleep(LOCK_PAUSE);
-        tried = file.try_lock();
-    }
-    match tried {
-        // A file that was compressed or removed meanwhile is nobody's.
-        Ok(()) if !is_at(file, path) => Err(LogError::Locked { path: path.to_owned() }),
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(LogError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(LogError::Write { path: path.to_owned(), source }),
-    }
-}
-
-/// Whether this is the file that the path names.
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
-    let there = std::fs::metadata(path).map(place).ok();
-    there.is_some() && there == file.metadata().map(place).ok()
 }

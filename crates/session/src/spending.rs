@@ -67,6 +67,7 @@ impl SpendingReader {
         let mut original = Vec::new();
         let mut hashes: Vec<u64> = Vec::new();
         let mut copied = false;
+        let mut at = 0;
         let mut model = None;
         let mut own = true;
         loop {
@@ -98,8 +99,11 @@ impl SpendingReader {
             }
             let Some(what) = spending(kind, data, &model) else { continue };
             let hash = hash_of(kind, data);
-            // A copy begins with what the original held; after the first difference all is its own.
-            copied = copied && original.get(hashes.len()) == Some(&hash);
+            // A copy begins with one branch of the original, in its order; after the first difference
+            // all is its own.
+            let again = original[at..].iter().position(|known| copied && *known == hash);
+            copied = again.is_some();
+            at += again.map_or(0, |again| again + 1);
             hashes.push(hash);
             if !copied {
                 take(Spent { time, what });
@@ -154,12 +158,23 @@ mod tests {
         ]
     }
 
+    fn session_start(session: &crate::Session, store: &Store) -> crate::EntryId {
+        let loaded = store.peek(&session.header.session).unwrap();
+        loaded.places()[0].before.unwrap()
+    }
+
     #[test]
     fn copies_count_once_work_for_others_counts_and_garbage_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::new(folder.path());
         let (mut log, session) = store.create(Path::new("/x"), "test").unwrap();
         for entry in turn("one", 1) {
+            log.append(&entry).unwrap();
+        }
+        // Said differently: the copy holds the newer branch, and the older one was paid for too.
+        let first = session_start(&session, &store);
+        log.move_to(first, crate::MoveReason::Branched).unwrap();
+        for entry in turn("one again", 1000) {
             log.append(&entry).unwrap();
         }
         let (mut copy, _) = store.fork(&session, "test").unwrap();
@@ -189,7 +204,7 @@ mod tests {
                 .unwrap();
             own += usize::from(is_own);
         }
-        assert_eq!((prompts, output, own), (3, 111, 2));
-        assert!((cost - 1.5_f64).abs() < 1e-9);
+        assert_eq!((prompts, output, own), (4, 1111, 2));
+        assert!((cost - 2.0_f64).abs() < 1e-9);
     }
 }

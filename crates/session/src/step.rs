@@ -44,6 +44,8 @@ pub struct Step {
     /// Set once the answer is whole. Without it the step is shown to people and sent to no model.
     pub finish: Option<Finish>,
     pub failure: Option<Failure>,
+    /// What calls spent that are no longer in memory.
+    forgotten_cost: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +65,8 @@ pub struct Call {
     opaque: Opaque,
     slot: Slot,
     touched: Touched,
+    /// What it said of itself while it ran.
+    noted: String,
     pruned: bool,
 }
 
@@ -115,25 +119,6 @@ pub enum Ending {
     Interrupted,
 }
 
-impl Slot {
-    /// What a slot that never settled says to the model.
-    pub(crate) fn unsettled_text(&self) -> String {
-        match self {
-            Self::Running { summary, effects: true } => format!(
-                "This call was interrupted and its outcome is unknown. It was about to: {summary}. \
-                 Look at the present state before doing it again."
-            ),
-            Self::Running { effects: false, .. } => "This call was interrupted before it gave a \
-                result. It only reads; call it again if the result is needed."
-                .to_owned(),
-            Self::Pending | Self::Settled(_) => {
-                "This call was not started: the run was interrupted before its turn came."
-                    .to_owned()
-            }
-        }
-    }
-}
-
 impl Call {
     pub(crate) fn opaque(&self) -> Option<&serde_json::Value> {
         self.opaque.as_ref()
@@ -160,8 +145,34 @@ impl Call {
         self.pruned
     }
 
+    /// Its output is not sent from here on.
     pub(crate) fn prune(&mut self) {
         self.pruned = true;
+    }
+
+    /// Lets go of an output that is not sent.
+    pub(crate) fn forget_output(&mut self) {
+        if let Slot::Settled(outcome) = &mut self.slot {
+            outcome.output = String::new();
+            outcome.attachments = Vec::new();
+        }
+    }
+
+    /// Whether what became of it is asked for after its output is forgotten: what was denied, and what
+    /// a person agreed to.
+    fn is_remembered(&self) -> bool {
+        let Some(outcome) = self.outcome() else { return true };
+        let details = &outcome.details;
+        outcome.ending == Ending::Denied
+            || details["denials"].as_array().is_some_and(|list| !list.is_empty())
+            || details.get("switch_agent").is_some()
+    }
+
+    pub(crate) fn note(&mut self, text: &str) {
+        if !self.noted.is_empty() {
+            self.noted.push(' ');
+        }
+        self.noted.push_str(text);
     }
 
     /// Pending to running. A slot that has moved on stays where it is.
@@ -179,12 +190,42 @@ impl Call {
         }
     }
 
+    /// What a slot that never settled says to the model, with all that is known.
+    pub(crate) fn unsettled_text(&self) -> String {
+        let mut text = match &self.slot {
+            Slot::Running { summary, effects: true } => {
+                let mut text = format!(
+                    "This call was interrupted and its outcome is unknown. It was about to: {summary}."
+                );
+                if !self.touched.writes.is_empty() {
+                    text.push_str(&format!(
+                        " It may have changed: {}.",
+                        listed(&self.touched.writes)
+                    ));
+                }
+                text.push_str(" Look at the present state before doing it again.");
+                text
+            }
+            Slot::Running { effects: false, .. } => "This call was interrupted before it gave a \
+                result. It only reads; call it again if the result is needed."
+                .to_owned(),
+            Slot::Pending | Slot::Settled(_) => {
+                "This call was not started: the run was interrupted before its turn came."
+                    .to_owned()
+            }
+        };
+        if !self.noted.is_empty() {
+            text.push_str(&format!(" {}", self.noted));
+        }
+        text
+    }
+
     /// What the model is told. A slot that never settled is its own answer, with the same bytes
     /// each time it is sent.
     fn result(&self) -> CallResult {
         match &self.slot {
-            open @ (Slot::Pending | Slot::Running { .. }) => {
-                CallResult { content: vec![Content::text(open.unsettled_text())], is_error: true }
+            Slot::Pending | Slot::Running { .. } => {
+                CallResult { content: vec![Content::text(self.unsettled_text())], is_error: true }
             }
             Slot::Settled(outcome) if self.pruned => {
                 let is_error = outcome.ending != Ending::Completed;
@@ -208,7 +249,30 @@ impl Step {
             cost: None,
             finish: None,
             failure: None,
+            forgotten_cost: 0.0,
         }
+    }
+
+    /// US dollars that its calls spent on models themselves.
+    pub fn calls_cost(&self) -> f64 {
+        let known = self.calls().filter_map(|call| call.outcome()?.cost);
+        self.forgotten_cost + known.sum::<f64>()
+    }
+
+    /// Lets go of what was said and done, except for what is counted and asked for later.
+    pub(crate) fn forget(&mut self) {
+        let before = self.calls_cost();
+        let kept = std::mem::take(&mut self.blocks).into_iter().filter_map(|block| match block {
+            StepBlock::Call(mut call) if call.is_remembered() => {
+                call.forget_output();
+                (call.arguments, call.opaque) = (String::new(), None);
+                Some(StepBlock::Call(call))
+            }
+            _ => None,
+        });
+        self.blocks = kept.collect();
+        self.forgotten_cost = 0.0;
+        self.forgotten_cost = before - self.calls_cost();
     }
 
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
@@ -238,8 +302,9 @@ impl Step {
             ReplyPart::Reasoning { text, opaque } => StepBlock::Reasoning { text, opaque },
             ReplyPart::ServerTool { name, opaque } => StepBlock::ServerTool { name, opaque },
             ReplyPart::Call { id, name, arguments, opaque } => {
-                let (slot, touched) = (Slot::Pending, Touched::default());
-                StepBlock::Call(Call { id, name, arguments, opaque, slot, touched, pruned: false })
+                let (slot, touched, noted) = (Slot::Pending, Touched::default(), String::new());
+                let pruned = false;
+                StepBlock::Call(Call { id, name, arguments, opaque, slot, touched, noted, pruned })
             }
         };
         self.blocks = parts.into_iter().map(block).collect();
@@ -266,6 +331,16 @@ impl Step {
         });
         Some(Turn::Assistant { origin: self.model.clone(), blocks: blocks.collect() })
     }
+}
+
+/// The first few paths, by name.
+fn listed(paths: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text = paths.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if paths.len() > SHOWN {
+        text.push_str(&format!(" and {} more", paths.len() - SHOWN));
+    }
+    text
 }
 
 /// Providers accept letters, digits, `_` and `-`; a model may have written anything.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::entry::{Entry, Header};
+use crate::entry::{Entry, Header, MoveReason};
 use crate::fold::{Session, title_of};
 use crate::id::EntryId;
 use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
+use crate::message::NotFound;
 use crate::tending::expand;
 use crate::tree::Tree;
 
@@ -27,6 +28,8 @@ pub enum OpenError {
     Ambiguous { given: String, found: Vec<String> },
     #[error("there is no session in {0} to continue; start one with `tw run \"…\"`")]
     NoneYet(PathBuf),
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -74,14 +77,27 @@ impl Store {
 
     /// As [`Self::peek`], the one used last in this folder.
     pub fn peek_latest(&self, directory: &Path) -> Result<Session, OpenError> {
-        let path = self.newest(directory)?;
-        Ok(Log::peek(&path)?)
+        Ok(Log::peek(&self.newest(directory)?, Session::whole)?)
     }
 
-    /// Reads a session that may be in use, without changing it.
+    /// Reads a session that may be in use, without changing it, with all that its branch holds.
     pub fn peek(&self, id: &str) -> Result<Session, OpenError> {
-        let path = self.find(id)?;
-        Ok(Log::peek(&path)?)
+        Ok(Log::peek(&self.find(id)?, Session::whole)?)
+    }
+
+    /// As [`Self::peek`], with what a model is sent only.
+    pub fn glance(&self, id: &str) -> Result<Session, OpenError> {
+        Ok(Log::peek(&self.find(id)?, Session::new)?)
+    }
+
+    /// As [`Self::glance`], the one used last in this folder.
+    pub fn glance_latest(&self, directory: &Path) -> Result<Session, OpenError> {
+        Ok(Log::peek(&self.newest(directory)?, Session::new)?)
+    }
+
+    /// The tree of a session that may be in use.
+    pub fn tree(&self, id: &str) -> Result<Tree, OpenError> {
+        Ok(Tree::of(&self.find(id)?)?)
     }
 
     /// Copies a session's current branch under a new id; the original is left alone and may be in
@@ -119,6 +135,11 @@ impl Store {
             }
         })?;
         written?;
+        if let Some(note) = tree.left_behind(leaf)? {
+            let moved = Entry::Moved { from: None, why: MoveReason::Branched, note: Some(note) };
+            let mark = log.append(&moved)?;
+            session.apply(moved, mark);
+        }
         Ok((log, session))
     }
 
@@ -140,9 +161,11 @@ impl Store {
     }
 
     pub(crate) fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
-        session_files(&self.project(directory))
-            .max_by_key(|path| modified(path))
-            .ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
+        let mut files: Vec<PathBuf> = session_files(&self.project(directory)).collect();
+        files.sort_by_key(|path| std::cmp::Reverse(modified(path)));
+        // One that was cut off before its first line was whole holds nothing to go on with.
+        let begun = files.into_iter().find(|path| has_a_line(path));
+        begun.ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
     /// The file in which a session is kept.
@@ -235,6 +258,15 @@ fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
     let is_small = path.extension().is_some_and(|extension| extension == "zst");
     let path = if is_small { expand(path)? } else { path.to_owned() };
     Ok(Log::open(&path)?)
+}
+
+fn has_a_line(path: &Path) -> bool {
+    use std::io::{BufRead, BufReader};
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let mut line = Vec::new();
+    let read = fs::File::open(path).and_then(|f| BufReader::new(f).read_until(b'\n', &mut line));
+    // What cannot be read is for whoever opens it to say.
+    is_small || read.is_err() || line.ends_with(b"\n")
 }
 
 /// Files of sessions, old ones compressed. Where a crash left both forms, the open one counts.

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::chronicle::Chronicle;
 use crate::entry::{Entry, Header, TitledBy};
-use crate::log::{LogError, is_at};
+use crate::lock::lock;
+use crate::log::LogError;
 use crate::store::{CHILDREN, OpenError, Store, id_of};
 use crate::title::shortened;
 use toolwright_llm::Usage;
@@ -63,9 +64,9 @@ impl Store {
         let used = modified(&self.find(id)?);
         let (mut log, session, _) = self.open(id)?;
         log.append(entry)?;
-        if let (Some(used), Ok(file)) = (used, log.sync_handle()) {
+        if let Some(used) = used {
             // Only the order of a list depends on it.
-            file.set_modified(used).ok();
+            log.set_used(used).ok();
         }
         Ok(session.header.session)
     }
@@ -107,10 +108,8 @@ impl Store {
 fn hold(path: &Path) -> Result<File, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) if is_at(&file, path) => Ok(file),
-        _ => Err(LogError::Locked { path: path.to_owned() }),
-    }
+    lock(&file, path)?;
+    Ok(file)
 }
 
 /// Reads the first line only.

@@ -25,7 +25,7 @@ fn aged(store: &Store, text: &str, days: u64) -> PathBuf {
     let (mut log, _) = store.create(Path::new("/a"), "test").unwrap();
     prompt(&mut log, text);
     let then = SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
-    log.sync_handle().unwrap().set_modified(then).unwrap();
+    log.set_used(then).unwrap();
     log.path().to_owned()
 }
 
@@ -63,7 +63,7 @@ fn what_is_in_use_is_neither_compressed_nor_removed() {
     let old = aged(&store, "an old matter", 30);
     let id = id_of(&old).to_owned();
     let (log, _, _) = store.open(&id).unwrap();
-    log.sync_handle().unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    log.set_used(SystemTime::UNIX_EPOCH).unwrap();
     store.compress_old(SystemTime::now(), &AtomicBool::new(false));
     assert!(old.is_file());
     assert!(matches!(store.delete(&id), Err(OpenError::Log(LogError::Locked { .. }))));

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Header};
 use crate::fold::Session;
 use crate::id::{EntryId, Mark};
 use crate::line::{self, Head};
@@ -84,9 +84,11 @@ impl Kind {
 impl Tree {
     /// Looks at every line of a file once.
     pub(crate) fn scan(path: &Path) -> Result<Self, LogError> {
+        Self::scan_lines(path, open(path)?)
+    }
+
+    fn scan_lines(path: &Path, mut reader: impl BufRead) -> Result<Self, LogError> {
         let failed = |source| LogError::Read { path: path.to_owned(), source };
-        let file = open_lines(path).map_err(failed)?;
-        let mut reader = BufReader::with_capacity(64 << 10, file);
         let mut tree = Self {
             path: path.to_owned(),
             nodes: Vec::new(),
@@ -213,12 +215,26 @@ impl Tree {
         lines
     }
 
-    /// The session as it is at the end of this branch.
-    pub(crate) fn fold(&self, leaf: usize) -> Result<Session, LogError> {
+    /// The session as it is at the end of this branch, begun by `new`.
+    pub(crate) fn fold(
+        &self,
+        leaf: usize,
+        new: fn(Header) -> Session,
+    ) -> Result<Session, LogError> {
+        self.fold_lines(leaf, new, open(&self.path)?)
+    }
+
+    fn fold_lines(
+        &self,
+        leaf: usize,
+        new: fn(Header) -> Session,
+        lines: BufReader<impl Read + Seek>,
+    ) -> Result<Session, LogError> {
         let mut session = None;
-        self.read(&self.counting(leaf), |entry, mark| match (&mut session, entry) {
+        let lines = Lines::new(&self.path, lines);
+        self.read_lines(lines, &self.counting(leaf), |entry, mark| match (&mut session, entry) {
             (Some(session), entry) => Session::apply(session, entry, mark),
-            (None, Entry::Session(header)) => session = Some(Session::new(header)),
+            (None, Entry::Session(header)) => session = Some(new(header)),
             (None, _) => {}
         })?;
         session.ok_or_else(|| LogError::NoHeader { path: self.path.clone() })
@@ -229,10 +245,18 @@ impl Tree {
     pub(crate) fn read(
         &self,
         branch: &[usize],
+        take: impl FnMut(Entry, Mark),
+    ) -> Result<(), LogError> {
+        self.read_lines(Lines::open(&self.path)?, branch, take)
+    }
+
+    fn read_lines(
+        &self,
+        mut lines: Lines<'_, impl Read + Seek>,
+        branch: &[usize],
         mut take: impl FnMut(Entry, Mark),
     ) -> Result<(), LogError> {
         let superseded = self.superseded(branch);
-        let mut lines = Lines::open(&self.path)?;
         for (place, number) in branch.iter().enumerate() {
             let node = &self.nodes[*number];
             if superseded[place] {
@@ -267,32 +291,38 @@ impl Tree {
     }
 }
 
-trait ReadSeek: Read + Seek {}
+pub(crate) trait ReadSeek: Read + Seek {}
 impl<T: Read + Seek> ReadSeek for T {}
 
 /// A session's file, be it compressed or not.
-fn open_lines(path: &Path) -> std::io::Result<Box<dyn ReadSeek>> {
-    let file = File::open(path)?;
-    if path.extension().is_some_and(|extension| extension == "zst") {
-        return Ok(Box::new(std::io::Cursor::new(zstd::decode_all(file)?)));
-    }
-    Ok(Box::new(file))
+fn open(path: &Path) -> Result<BufReader<Box<dyn ReadSeek>>, LogError> {
+    let failed = |source| LogError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let lines: Box<dyn ReadSeek> = match is_small {
+        true => Box::new(std::io::Cursor::new(zstd::decode_all(file).map_err(failed)?)),
+        false => Box::new(file),
+    };
+    Ok(BufReader::with_capacity(64 << 10, lines))
 }
 
 /// Lines of a file, read where they stand.
-pub(crate) struct Lines<'a> {
+pub(crate) struct Lines<'a, R> {
     path: &'a Path,
-    reader: BufReader<Box<dyn ReadSeek>>,
+    reader: BufReader<R>,
     at: u64,
     line: Vec<u8>,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> Lines<'a, Box<dyn ReadSeek>> {
     pub(crate) fn open(path: &'a Path) -> Result<Self, LogError> {
-        let file =
-            open_lines(path).map_err(|source| LogError::Read { path: path.to_owned(), source })?;
-        let reader = BufReader::with_capacity(64 << 10, file);
-        Ok(Self { path, reader, at: 0, line: Vec::new() })
+        Ok(Self::new(path, open(path)?))
+    }
+}
+
+impl<'a, R: Read + Seek> Lines<'a, R> {
+    fn new(path: &'a Path, reader: BufReader<R>) -> Self {
+        Self { path, reader, at: 0, line: Vec::new() }
     }
 
     pub(crate) fn read(&mut self, node: &Node) -> Result<&[u8], LogError> {
@@ -310,5 +340,17 @@ impl<'a> Lines<'a> {
         read.map_err(|source| LogError::Read { path: self.path.to_owned(), source })?;
         self.at = node.offset + node.bytes as u64;
         Ok(&self.line)
+    }
+}
+
+#[cfg(test)]
+impl Tree {
+    pub(crate) fn scan_for_test(bytes: &[u8]) -> Result<Self, LogError> {
+        Self::scan_lines(Path::new("in memory"), bytes)
+    }
+
+    pub(crate) fn fold_for_test(&self, bytes: &[u8]) -> Result<Session, LogError> {
+        let lines = BufReader::new(std::io::Cursor::new(bytes));
+        self.fold_lines(self.leaf(), Session::new, lines)
     }
 }

@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use toolwright_llm::{Content, Finish, FinishReason, Origin, Usage};
+use toolwright_llm::{Block, Content, Finish, FinishReason, Origin, Turn, Usage};
 
 use crate::{
-    CallPlace, Ending, Entry, EntryId, Item, Log, LogError, MoveReason, Notice, Outcome, ReplyPart,
-    Session, Store, Touched, Tree, TurnStatus,
+    CallPlace, Ending, Entry, EntryId, Item, Log, LogError, MoveReason, NotFound, Notice, Outcome,
+    ReplyPart, Session, Store, Touched, Tree, TurnStatus,
 };
 
 pub(crate) fn model() -> Origin {
@@ -101,7 +101,7 @@ impl Kept {
     }
 
     pub fn loaded(&self) -> Session {
-        self.store.peek(&self.session.header.session).unwrap()
+        self.store.glance(&self.session.header.session).unwrap()
     }
 
     pub fn assert_memory_is_file(&self) {
@@ -114,9 +114,9 @@ impl Kept {
 }
 
 pub(crate) fn said(session: &Session) -> Vec<String> {
-    let text = |content: &[Content]| match &content[0] {
-        Content::Text { text } => text.clone(),
-        Content::Media(_) => String::new(),
+    let text = |content: &[Content]| match content.first() {
+        Some(Content::Text { text }) => text.clone(),
+        _ => String::new(),
     };
     session.prompts().map(|(prompt, _)| text(&prompt.content)).collect()
 }
@@ -137,6 +137,43 @@ fn an_earlier_prompt_is_said_differently_and_the_old_branch_can_be_gone_back_to(
     kept.add(turn("three", "d"));
     assert_eq!(said(&kept.loaded()), ["one", "two", "three"]);
     kept.assert_memory_is_file();
+}
+
+#[test]
+fn a_model_is_told_with_the_next_prompt_what_was_done_on_the_way_that_was_left() {
+    let mut kept = Kept::new();
+    kept.add(turn("one", "a"));
+    let (first, place) = (kept.log.leaf().unwrap(), kept.session.places()[1]);
+    kept.add(turn("two", "b.txt"));
+    kept.move_to(first, MoveReason::Branched);
+    assert!(!kept.session.is_cut_off(), "nothing is left to do until somebody says something");
+    kept.assert_memory_is_file();
+    assert_eq!(kept.loaded().left_behind(), kept.session.left_behind());
+    let text = kept.session.left_behind().unwrap();
+    assert!(text.contains("\"two\"") && text.contains("changed b.txt"), "{text}");
+    assert!(!text.contains("commands"), "{text}");
+    kept.add(turn("2nd", "c"));
+    assert_eq!(kept.session.left_behind(), None, "once");
+    // An undo looks after files itself.
+    kept.move_to(place.last, MoveReason::Undone);
+    assert_eq!(kept.session.left_behind(), None);
+}
+
+#[test]
+fn messages_are_found_by_number_and_by_the_end_of_their_id() {
+    let mut kept = Kept::new();
+    kept.add(turn("one", "a")).add(turn("two", "b"));
+    let session = &kept.session;
+    let id = session.places()[2].id;
+    for given in ["3", "#3", &id.to_string(), &id.short(), &id.short().to_lowercase()] {
+        assert_eq!(session.find_message(given), Ok(2), "{given}");
+    }
+    for given in ["0", "5", "", "XYZ"] {
+        assert!(matches!(session.find_message(given), Err(NotFound::NoMessage(_))), "{given}");
+    }
+    assert_eq!(session.target_of(2), session.places()[2].before, "in place of a prompt");
+    assert_eq!(session.target_of(3), Some(session.places()[3].last), "behind an answer");
+    assert_eq!(session.target_of(4), None);
 }
 
 #[test]
@@ -180,7 +217,7 @@ fn positions_are_those_of_the_branch() {
     };
     kept.add([pruned, compacted]);
     kept.assert_memory_is_file();
-    let mut loaded = kept.loaded();
+    let mut loaded = kept.store.peek(&kept.session.header.session).unwrap();
     let Item::Step(step) = &loaded.items()[3] else { panic!() };
     assert!(step.calls().next().unwrap().is_pruned());
     let turns = format!("{:?}", loaded.turns());
@@ -294,6 +331,99 @@ fn a_damaged_line_keeps_the_tree_walkable() {
             }
         }
     }
+}
+
+#[test]
+fn two_hundred_entries_cut_at_every_byte_load_every_time() {
+    let mut kept = Kept::new();
+    for number in 0..26 {
+        kept.add(turn(&number.to_string(), "a"));
+        if number % 8 == 3 {
+            kept.move_to(kept.before(1), MoveReason::Branched);
+        }
+        if number % 8 == 6 {
+            let keep_from = kept.session.items().len() - 2;
+            let (summary, reason) = ("notes".into(), "test".into());
+            let (usage, cost) = (Usage::default(), None);
+            kept.add([Entry::Compacted { summary, keep_from, reason, usage, cost }]);
+        }
+    }
+    kept.add(turn("last", "b").into_iter().take(5)).add(turn("very last", "b"));
+    let bytes = std::fs::read(kept.path()).unwrap();
+    let entries = bytes.iter().filter(|b| **b == b'\n').count();
+    assert!(entries >= 200, "{entries}");
+    let header = bytes.iter().position(|b| *b == b'\n').unwrap() + 1;
+    // All of them take a minute without optimisation: usually those of every ninth line, and the edges
+    // of the others.
+    let all = std::env::var_os("TOOLWRIGHT_TEST_ALL").is_some();
+    let (mut whole, mut line) = (header, 0);
+    for cut in header..=bytes.len() {
+        if bytes[cut - 1] == b'\n' {
+            (whole, line) = (cut, line + 1);
+        }
+        let at_edge = cut - whole < 2 || bytes.get(cut..cut + 2).is_none_or(|b| b.contains(&b'\n'));
+        if !all && !at_edge && line % 9 != 0 {
+            continue;
+        }
+        let tree = Tree::scan_for_test(&bytes[..cut]).unwrap();
+        assert_eq!(tree.whole, whole as u64, "cut at {cut}");
+        assert!(tree.notices.is_empty(), "cut at {cut}");
+        // What folds are the whole lines: once for each, it is the same for all cuts behind it.
+        if whole == cut {
+            let mut session = tree.fold_for_test(&bytes[..cut]).unwrap();
+            for turn in session.turns() {
+                let Turn::Assistant { blocks, .. } = turn.as_ref() else { continue };
+                assert!(blocks.iter().all(|b| match b {
+                    Block::Call { result, .. } => !result.content.is_empty(),
+                    _ => true,
+                }));
+            }
+        }
+    }
+    assert!(Tree::scan_for_test(&bytes[..header - 1]).is_err(), "nothing was ever said in it");
+}
+
+#[test]
+fn what_is_no_longer_sent_is_let_go_of_except_for_what_is_asked_for_later() {
+    let mut kept = Kept::new();
+    kept.add(turn("the first prompt", "a")).add(turn("two", "b")).add(turn("three", "c"));
+    let denied = Outcome {
+        ending: Ending::Denied,
+        tool: "bash".into(),
+        output: "no".into(),
+        title: "rm".into(),
+        details: serde_json::json!({"denied_by": "rule"}),
+        attachments: Vec::new(),
+        duration_ms: 0,
+        cost: Some(0.5),
+    };
+    let mut job = turn("four", "d");
+    job.insert(5, Entry::CallSettled { call: 0, outcome: denied });
+    kept.add(job).add(turn("five", "e"));
+    let entry = Entry::Compacted {
+        summary: "notes".into(),
+        keep_from: 8,
+        reason: "test".into(),
+        usage: Usage::default(),
+        cost: None,
+    };
+    kept.add([entry]);
+    kept.assert_memory_is_file();
+    let session = &kept.session;
+    assert_eq!(session.items().len(), 10);
+    assert_eq!(said(session), ["", "", "", "four", "five"], "the newest is repeated in notes");
+    assert_eq!(session.title(), "the first prompt");
+    let Item::Step(step) = &session.items()[1] else { panic!() };
+    assert!(step.blocks.is_empty() && step.usage.output == 1 && step.finish.is_some());
+    let Item::Step(step) = &session.items()[7] else { panic!() };
+    assert_eq!(step.calls().next().unwrap().outcome().unwrap().ending, Ending::Denied);
+    assert!((step.calls_cost() - 0.5).abs() < 1e-9);
+    let (read, changed) = session.standing().forgotten_files();
+    assert!(read.is_empty() && changed.iter().eq(["a", "b", "c"]), "{changed:?}");
+    assert!(session.has_call("call_two"));
+    // For people everything is there.
+    let whole = kept.store.peek(&session.header.session).unwrap();
+    assert_eq!(said(&whole), ["the first prompt", "two", "three", "four", "five"]);
 }
 
 #[derive(Debug, Clone)]

@@ -73,6 +73,13 @@ impl Child {
         self.child.wait().expect("its end");
     }
 
+    /// As [`Self::signal`], to a program that may have come to its end.
+    pub fn signal_if_alive(&self, name: &str) {
+        // Its number is not given away before it was waited for.
+        let kill = Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).output();
+        kill.expect("the command kill");
+    }
+
     pub fn signal(&self, name: &str) {
         let status =
             Command::new("kill").arg(format!("-{name}")).arg(self.id().to_string()).status();

@@ -163,8 +163,12 @@ async fn run_all(batch: Prepared, context: &RunContext) -> Result<Vec<Outcome>, 
                 Update::Starting { go, .. } => {
                     go.send(()).ok();
                 }
-                Update::Progress { position, text } => {
-                    context.progress.update(format!("[{}] {text}", places[position] + 1));
+                Update::Progress { position, text, keep } => {
+                    let text = format!("[{}] {text}", places[position] + 1);
+                    match keep {
+                        true => context.progress.note(text),
+                        false => context.progress.update(text),
+                    }
                 }
                 Update::Settled { position, outcome } => {
                     settled += 1;

@@ -111,16 +111,13 @@ pub enum Update {
     Progress {
         position: usize,
         text: String,
+        /// Something that must survive the call, for a model that never gets its result.
+        keep: bool,
     },
     /// The call's end. Exactly one per call.
-    Settled {
-        position: usize,
-        outcome: Outcome,
-    },
+    Settled { position: usize, outcome: Outcome },
     /// A fault that is not the model's: the turn cannot go on.
-    Fatal {
-        message: String,
-    },
+    Fatal { message: String },
 }
 
 #[derive(Clone)]

@@ -21,6 +21,8 @@ pub struct Progress {
 #[derive(Default)]
 struct Shared {
     newest: Mutex<String>,
+    /// Not passed on yet.
+    notes: Mutex<Vec<String>>,
     changed: Notify,
 }
 
@@ -36,6 +38,18 @@ impl Progress {
         self.shared.changed.notify_one();
     }
 
+    /// Something that must not be lost with the process: if the call never comes to its end, the model
+    /// is told. Never waits.
+    pub fn note(&self, text: impl AsRef<str>) {
+        let text = self.secrets.mask(text.as_ref()).into_owned();
+        self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        self.shared.changed.notify_one();
+    }
+
+    fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.shared.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The newest text; what is left of a tool that never came back.
     pub(crate) fn newest(&self) -> String {
         self.shared.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -45,7 +59,12 @@ impl Progress {
     pub(crate) async fn pass_on(&self, position: usize, updates: &mpsc::Sender<Update>) {
         loop {
             self.shared.changed.notified().await;
-            let update = Update::Progress { position, text: self.newest() };
+            for text in self.take_notes() {
+                // A receiver that is gone is seen below.
+                let note = Update::Progress { position, text, keep: true };
+                updates.send(note).await.ok();
+            }
+            let update = Update::Progress { position, text: self.newest(), keep: false };
             if updates.send(update).await.is_err() {
                 return std::future::pending().await;
             }

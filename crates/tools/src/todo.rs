@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use toolwright_session::{Ending, Item, Session};
+use serde_json::json;
+use toolwright_session::Session;
 use toolwright_tool::{
     Access, AnyTool, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
@@ -42,15 +42,8 @@ const WRITE: &str = "todowrite";
 impl Todos {
     /// The list as the newest call that wrote it left it.
     pub fn restore(session: &Session) -> Self {
-        let steps = session.items().iter().rev().filter_map(|item| match item {
-            Item::Step(step) => Some(step),
-            Item::Prompt(_) | Item::Note(_) => None,
-        });
-        let written = steps
-            .flat_map(|step| step.calls().collect::<Vec<_>>().into_iter().rev())
-            .filter_map(|call| call.outcome())
-            .filter(|outcome| outcome.ending == Ending::Completed)
-            .find_map(|outcome| list_in(&outcome.tool, &outcome.details));
+        let written = session.standing().todos().cloned();
+        let written = written.and_then(|list| serde_json::from_value(list).ok());
         Self { list: Arc::new(Mutex::new(written.unwrap_or_default())) }
     }
 
@@ -75,19 +68,6 @@ impl Todos {
         ToolOutput::text(text)
             .titled(format!("{left} todos"))
             .with_details(json!({ "todos": todos }))
-    }
-}
-
-/// The list that a call wrote, also as one of several in a batch.
-fn list_in(tool: &str, details: &Value) -> Option<Vec<Todo>> {
-    match tool {
-        WRITE => serde_json::from_value(details["todos"].clone()).ok(),
-        "batch" => {
-            let done = details["details"].as_array()?.iter().rev();
-            let mut done = done.filter(|entry| entry["success"] == true);
-            done.find_map(|e| (e["tool"] == WRITE).then(|| list_in(WRITE, &e["details"]))?)
-        }
-        _ => None,
     }
 }
 

@@ -13,7 +13,9 @@ use toolwright_engine::{
 };
 use toolwright_llm::{PROVIDERS, Trace, provider};
 use toolwright_permission::{Policy, shipped_defaults};
-use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
+use toolwright_session::{
+    EntryId, Log, LogError, MoveReason, NotFound, OpenError, Retention, Session, Store,
+};
 use toolwright_tool::{
     AnyTool, FinalAnswer, Pipeline, PipelineOptions, Registry, Secrets, Source, Workspace,
 };
@@ -79,6 +81,8 @@ pub struct DeskOptions {
     pub session: SessionChoice,
     /// Work on a copy of the session.
     pub fork: bool,
+    /// Go on from this message of it, a number or an id: in place of a prompt, behind an answer.
+    pub from: Option<String>,
     /// Every *ask* becomes *allow*.
     pub auto: bool,
     /// Where questions go; nobody can be asked without it.
@@ -101,6 +105,7 @@ impl Default for DeskOptions {
             agent: None,
             session: SessionChoice::New,
             fork: false,
+            from: None,
             auto: false,
             asker: None,
             steps: None,
@@ -336,8 +341,8 @@ impl Workbench {
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
         let before = match options.session {
             SessionChoice::New => None,
-            SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
-            SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
+            SessionChoice::Latest => Some(self.store().glance_latest(self.workspace.directory())?),
+            SessionChoice::Id(ref id) => Some(self.store().glance(id)?),
         };
         // A session goes on with the agent and the model that it had, unless others are named.
         let worked = before.as_ref().and_then(last_agent);
@@ -349,7 +354,8 @@ impl Workbench {
         let had = had.filter(|spec| !is_imported || self.has_provider(spec));
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
-        let (log, session, notices) = self.open_session(&options.session, options.fork)?;
+        let (log, session, notices) =
+            self.open_session(&options.session, options.fork, options.from.as_deref())?;
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
@@ -410,19 +416,21 @@ impl Workbench {
         &self,
         choice: &SessionChoice,
         fork: bool,
+        from: Option<&str>,
     ) -> Result<(Log, Session, Vec<String>), SetupError> {
         let store = self.store();
         let directory = self.workspace.directory();
         let made_by = env!("CARGO_PKG_VERSION");
         if fork {
             let original = match choice {
-                SessionChoice::Id(id) => store.peek(id)?,
-                SessionChoice::New | SessionChoice::Latest => store.peek_latest(directory)?,
+                SessionChoice::Id(id) => store.glance(id)?,
+                SessionChoice::New | SessionChoice::Latest => store.glance_latest(directory)?,
             };
-            let (log, session) = store.fork(&original, made_by)?;
+            let target = from.map(|from| target(&original, from)).transpose()?;
+            let (log, session) = store.fork_at(&original, target, made_by)?;
             return Ok((log, session, Vec::new()));
         }
-        let (log, session, notices) = match choice {
+        let (mut log, mut session, notices) = match choice {
             SessionChoice::New => {
                 let (log, session) = store.create(directory, made_by)?;
                 (log, session, Vec::new())
@@ -430,6 +438,9 @@ impl Workbench {
             SessionChoice::Latest => store.open_latest(directory)?,
             SessionChoice::Id(id) => store.open(id)?,
         };
+        if let Some(from) = from {
+            session = log.move_to(target(&session, from)?, MoveReason::Branched)?;
+        }
         Ok((log, session, notices.iter().map(ToString::to_string).collect()))
     }
 
@@ -446,4 +457,10 @@ impl Workbench {
             agent_prompt: agent.prompt.as_deref(),
         })
     }
+}
+
+fn target(session: &Session, from: &str) -> Result<EntryId, OpenError> {
+    let message = session.find_message(from)?;
+    // Every message stands behind the file's first line.
+    session.target_of(message).ok_or_else(|| NotFound::NoMessage(from.to_owned()).into())
 }

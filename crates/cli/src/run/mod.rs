@@ -60,6 +60,9 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
     if options.fork && !options.resume && options.session.is_none() {
         return Err(Problem::usage("--fork needs a session to copy: add -c or -s ID"));
     }
+    if options.from.is_some() && !options.resume && options.session.is_none() {
+        return Err(Problem::usage("--from needs a session: add -c or -s ID"));
+    }
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     let style = Style::for_stderr();
     for warning in &workbench.config.warnings {
@@ -76,6 +79,9 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
         return Err(Problem::usage(
             "there is nothing to do: give a prompt, for example  tw run \"What is this project?\"",
         ));
+    }
+    if content.is_empty() && options.from.is_some() {
+        return Err(Problem::usage("--from needs a prompt: what is to be said there?"));
     }
     // A person can be asked where both the question and the answer have a terminal, and a program
     // where it talks to us.
@@ -97,6 +103,7 @@ pub async fn run(shared: &Shared, options: Run) -> Result<Exit, Problem> {
             agent: options.agent.clone(),
             session,
             fork: options.fork,
+            from: options.from.clone(),
             auto: options.auto,
             asker: can_ask.then(|| sender.clone()),
             steps: options.max_steps,

@@ -52,19 +52,17 @@ fn the_system_prompt_is_frozen_for_a_session() {
 
 #[test]
 fn ten_processes_with_a_session_each_do_not_get_in_each_others_way() {
-    let server = ModelServer::start((0..20).map(|n| {
-        if n < 10 {
-            Answer::call("bash", json!({"command": "echo hi"}))
-        } else {
-            Answer::text("done")
-        }
-    }));
+    let server = ModelServer::answering(|request| match request.messages().len() {
+        steps if steps < 11 => Answer::call("bash", json!({"command": format!("echo {steps}")})),
+        _ => Answer::text("done"),
+    });
     let folder = folder().with_model(&server, Wire::Anthropic);
     let children: Vec<_> =
         (0..10).map(|_| folder.start(&["run", "--auto", "-m", "anthropic/m", "go"])).collect();
     for child in children {
         let run = child.wait();
         assert!(!run.stderr.contains("in use"), "{}", run.stderr);
+        run.expect(0);
     }
     assert_eq!(folder.session_files().len(), 10);
 }

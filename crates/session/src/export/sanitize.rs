@@ -65,11 +65,14 @@ fn clean_part(part: &mut Value) {
         clean_state(&mut part["state"], &id);
     }
     let ending = part.pointer(&format!("/metadata/{OWN}/outcome/ending")).cloned();
+    let by_provider = part["metadata"]["providerExecuted"] == true;
     if let Some(part) = part.as_object_mut() {
         part.remove("metadata");
         if let Some(ending) = ending {
             let own = json!({ OWN: { "outcome": { "ending": ending } } });
             part.insert("metadata".to_owned(), own);
+        } else if by_provider {
+            part.insert("metadata".to_owned(), json!({ "providerExecuted": true }));
         }
     }
 }

@@ -185,10 +185,9 @@ impl Store {
         // Importing is not using: it does not become the session used last.
         let last = foreign.entries.last().map_or(foreign.created, |(time, _)| *time);
         let used = UNIX_EPOCH + Duration::from_millis(last);
-        let file = log.sync_handle()?;
-        let failed = |source| LogError::Write { path: log.path().to_owned(), source };
-        file.sync_data().map_err(failed)?;
-        file.set_modified(used).map_err(failed)?;
+        let synced = log.sync_handle()?.sync();
+        synced.map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
+        log.set_used(used)?;
         for child in &foreign.children {
             let id = &children[child.id.as_str()];
             self.keep_below(child, directory, made_by, id, Some(&header))?;

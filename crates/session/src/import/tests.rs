@@ -29,6 +29,8 @@ fn taken(bytes: &[u8]) -> Taken {
     let (_, mut session, notices) = store.open(&id).unwrap();
     assert!(notices.is_empty());
     assert_valid(&mut session);
+    // With what no model is sent any more.
+    let session = store.peek(&id).unwrap();
     Taken { _folder: folder, store, session, notices: foreign.notices, from: foreign.from }
 }
 
