@@ -30,10 +30,13 @@ struct Number {
     number: u32,
 }
 
+/// What the model says to a request.
+type Script = Box<dyn Fn(&Request) -> BoxStream<'static, ModelEvent> + Send + Sync>;
+
 /// A model that keeps nothing of what it is asked.
 struct Forgetful {
     origin: Origin,
-    answer: Box<dyn Fn(&Request) -> BoxStream<'static, ModelEvent> + Send + Sync>,
+    answer: Script,
 }
 
 impl Forgetful {

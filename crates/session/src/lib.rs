@@ -22,7 +22,6 @@ mod log;
 mod log_tests;
 mod message;
 mod retention;
-mod spending;
 mod standing;
 mod step;
 mod store;
@@ -45,7 +44,6 @@ pub use index::{Counted, FOUND_END, FOUND_START, Index, IndexError, Listed, Spen
 pub use log::{Log, LogError, Notice, SyncHandle};
 pub use message::NotFound;
 pub use retention::Retention;
-pub use spending::{Spending, SpendingReader, Spent};
 pub use standing::Standing;
 pub use step::{Call, Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
 pub use store::{OpenError, Store, Summary};

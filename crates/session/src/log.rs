@@ -86,7 +86,7 @@ impl SyncHandle {
         self.file.sync_data()?;
         match &self.folder {
             // A file system that cannot sync folders keeps names in its own way.
-            Some(folder) => Ok(File::open(folder).and_then(|f| f.sync_all()).unwrap_or(())),
+            Some(folder) => File::open(folder).and_then(|f| f.sync_all()).or(Ok(())),
             None => Ok(()),
         }
     }

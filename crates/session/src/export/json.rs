@@ -317,7 +317,8 @@ fn call_part(call: &Call, span: Span) -> Value {
         None => json!({ "value": call.arguments }),
     };
     let mut own = Map::new();
-    if input.to_string() != call.arguments {
+    let written = input.to_string();
+    if written != call.arguments {
         own.insert("arguments".to_owned(), json!(call.arguments));
     }
     if let Some(opaque) = call.opaque() {
