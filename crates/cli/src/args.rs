@@ -50,10 +50,14 @@ pub enum Command {
     /// Answer one prompt without a terminal interface
     #[command(after_help = RUN_HELP)]
     Run(Box<Run>),
-    /// List the sessions of this folder
+    /// List the sessions of this folder, search and look after them
     Sessions(Sessions),
     /// Print a session
     Show(Show),
+    /// Write a session as JSON, Markdown or one HTML page
+    Export(Export),
+    /// Take over sessions of OpenCode, Codex, Claude Code and pi
+    Import(Import),
     /// Show a session's branches, switch between them, name them
     Tree(Tree),
     /// Shorten a session: notes take the place of its beginning for the model
@@ -63,7 +67,7 @@ pub enum Command {
     Undo(Undo),
     /// Make again what was undone last
     Redo(Redo),
-    /// Say what was spent, by day and by model
+    /// Say what was spent, by day, model, project and tool
     Stats(Stats),
     /// Keep, list and remove keys
     Auth(Auth),
@@ -298,17 +302,114 @@ pub enum Format {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Sessions {
+    #[command(subcommand)]
+    pub action: Option<SessionsAction>,
     /// One JSON array instead of a table
     #[arg(long)]
     pub json: bool,
     /// Those of all folders
     #[arg(long)]
     pub all: bool,
-    /// Only those whose title contains this
+    /// Only those in which these words were said or these files were touched
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
+    /// Only so many, the newest
+    #[arg(short = 'n', long, value_name = "N", visible_alias = "max-count")]
+    pub limit: Option<usize>,
+    /// Those that were put away
+    #[arg(long)]
+    pub archived: bool,
 }
+
+#[derive(Debug, Subcommand)]
+pub enum SessionsAction {
+    /// Make the index again from the files
+    Reindex,
+    /// Remove a session for good, with what was kept for it
+    Delete {
+        /// The session, or a beginning of its id
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+    /// Put a session away: it is not listed and not pruned any more
+    Archive {
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+    /// List an archived session again
+    Unarchive {
+        #[arg(required = true)]
+        id: Vec<String>,
+    },
+    /// Give a session a name
+    Rename {
+        id: String,
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Remove sessions that were not used for long, archived ones aside
+    Prune {
+        /// How long: 90d, 12w, 36h
+        #[arg(long, value_name = "AGE", default_value = "90d")]
+        older_than: String,
+        /// Say what would go, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Those of all folders
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The session, or a beginning of its id; the one used last without it
+    pub id: Option<String>,
+    /// OpenCode's JSON, a Markdown document, or one HTML page
+    #[arg(long, value_enum, default_value_t = ExportFormat::Json)]
+    pub format: ExportFormat,
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Without what was said, read and written: only who did what when, and its cost
+    #[arg(long)]
+    pub sanitize: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    Json,
+    #[value(alias = "md")]
+    Markdown,
+    Html,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_HELP)]
+pub struct Import {
+    /// Files, or folders in which to look for them; - for standard input
+    #[arg(required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Keep them in this folder, wherever they come from
+    #[arg(long)]
+    pub here: bool,
+    /// Once more, even if it was imported before
+    #[arg(long)]
+    pub again: bool,
+    /// One JSON array instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+const IMPORT_HELP: &str = "\
+What it takes:
+  OpenCode      opencode export ID > session.json
+  Codex         ~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl
+  Claude Code   ~/.claude/projects/FOLDER/*.jsonl
+  pi            ~/.pi/agent/sessions/FOLDER/*.jsonl
+  Toolwright    tw export";
 
 #[derive(Debug, Args)]
 pub struct Stats {
@@ -318,6 +419,23 @@ pub struct Stats {
     /// Only the last days, today included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub days: Option<u32>,
+    /// Only this table
+    #[arg(long, value_enum)]
+    pub by: Option<StatsBy>,
+    /// Only sessions of this folder
+    #[arg(long, conflicts_with = "all")]
+    pub here: bool,
+    /// Sessions of all folders, which is usual
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatsBy {
+    Day,
+    Model,
+    Project,
+    Tool,
 }
 
 #[derive(Debug, Args)]

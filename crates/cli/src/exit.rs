@@ -1,6 +1,6 @@
 //! Exit statuses: a contract that scripts depend on.
 
-use toolwright::session::{LogError, OpenError, TurnStatus};
+use toolwright::session::{IndexError, LogError, OpenError, TurnStatus};
 use toolwright::{ModelError, SetupError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,12 @@ impl From<OpenError> for Problem {
             | OpenError::NoneYet(_)
             | OpenError::NotFound(_) => Self::usage(error.to_string()),
         }
+    }
+}
+
+impl From<IndexError> for Problem {
+    fn from(error: IndexError) -> Self {
+        Self::failed(error.to_string())
     }
 }
 

@@ -10,6 +10,8 @@ mod config;
 mod debug;
 mod doctor;
 mod exit;
+mod export;
+mod import;
 mod models;
 mod permission;
 mod plugin;
@@ -76,7 +78,9 @@ async fn dispatch(arguments: Arguments) -> Exit {
     }
     let result = match command {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
-        Some(Command::Sessions(options)) => sessions::list(&shared, &options),
+        Some(Command::Sessions(options)) => sessions::sessions(&shared, &options),
+        Some(Command::Export(options)) => export::export(&shared, &options),
+        Some(Command::Import(options)) => import::import(&shared, &options),
         Some(Command::Show(options)) => sessions::show(&shared, &options),
         Some(Command::Tree(options)) => tree::tree(&shared, &options),
         Some(Command::Compact(options)) => compact::compact(&shared, options).await,

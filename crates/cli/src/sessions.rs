@@ -1,24 +1,126 @@
 //! `tw sessions` and `tw show`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use toolwright::Workbench;
 use toolwright::llm::Content;
-use toolwright::session::{Call, Ending, Item, Slot, Step, StepBlock, Summary};
+use toolwright::session::{
+    Call, Ending, FOUND_END, FOUND_START, Index, Item, Listed, OpenError, Slot, Step, StepBlock,
+    Store, Wanted,
+};
 
-use crate::args::{Sessions, Shared, Show};
+use crate::args::{Sessions, SessionsAction, Shared, Show};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::{harmless, note, one_line, print};
+use crate::terminal::{Style, harmless, note, one_line, print};
 
-pub fn list(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
+pub fn sessions(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
-    let here = (!options.all).then(|| workbench.workspace.directory());
-    let mut found = workbench.store().list(here);
-    if let Some(words) = options.search.as_deref().map(str::to_lowercase) {
-        found.retain(|s| s.title.to_lowercase().contains(&words));
+    let store = workbench.store();
+    let here = workbench.workspace.directory().display().to_string();
+    match &options.action {
+        None => list(&store, here, options),
+        Some(SessionsAction::Reindex) => {
+            let count = Index::rebuild(&store)?.count()?;
+            note(&format!("Read {count} sessions."));
+            Ok(Exit::Done)
+        }
+        Some(SessionsAction::Delete { id }) => each(id, "Removed", |id| store.delete(id)),
+        Some(SessionsAction::Archive { id }) => each(id, "Archived", |id| store.archive(id, true)),
+        Some(SessionsAction::Unarchive { id }) => {
+            each(id, "Listed again", |id| store.archive(id, false))
+        }
+        Some(SessionsAction::Rename { id, title }) => {
+            let title = title.join(" ");
+            if title.trim().is_empty() {
+                return Err(Problem::usage("a session needs a name: tw sessions rename ID TITLE"));
+            }
+            each(std::slice::from_ref(id), "Renamed", |id| store.rename(id, &title))
+        }
+        Some(SessionsAction::Prune { older_than, dry_run, all }) => {
+            let age = age(older_than)?;
+            let directory = (!all).then_some(here);
+            prune(&store, directory, age, *dry_run)
+        }
     }
+}
+
+/// What was done with each is said as it is done.
+fn each(
+    ids: &[String],
+    done: &str,
+    act: impl Fn(&str) -> Result<String, OpenError>,
+) -> Result<Exit, Problem> {
+    for id in ids {
+        let whole = act(id)?;
+        note(&format!("{done}: {whole}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// `90d`, `12w`, `36h`.
+fn age(text: &str) -> Result<Duration, Problem> {
+    let bad = || {
+        let how = "write a number with h, d or w behind it, for example 90d";
+        Problem::usage(format!("\"{text}\" is no age: {how}"))
+    };
+    let unit = text.chars().last().ok_or_else(bad)?;
+    let (number, unit) = text.split_at(text.len() - unit.len_utf8());
+    let hours = match unit {
+        "h" => 1,
+        "d" => 24,
+        "w" => 7 * 24,
+        _ => return Err(bad()),
+    };
+    let number: u64 = number.parse().map_err(|_| bad())?;
+    let seconds = number.checked_mul(hours * 60 * 60).ok_or_else(bad)?;
+    Ok(Duration::from_secs(seconds))
+}
+
+fn prune(
+    store: &Store,
+    directory: Option<String>,
+    age: Duration,
+    dry_run: bool,
+) -> Result<Exit, Problem> {
+    let wanted = Wanted { directory, ..Wanted::default() };
+    let oldest = SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH);
+    let old = |listed: &Listed| time_of(listed.updated) < oldest;
+    let found: Vec<Listed> = Index::open(store)?.list(&wanted)?.into_iter().filter(old).collect();
+    let mut removed = 0;
+    for listed in &found {
+        let title = harmless(&listed.title);
+        let when = local_time(time_of(listed.updated));
+        if dry_run {
+            note(&format!("Would remove: {}  {when}  {title}", listed.id));
+            continue;
+        }
+        match store.delete(&listed.id) {
+            Ok(id) => {
+                removed += 1;
+                note(&format!("Removed: {id}  {when}  {title}"));
+            }
+            // One that is in use is not old.
+            Err(error) => note(&format!("! {error}")),
+        }
+    }
+    if found.is_empty() {
+        note("No session is that old.");
+    } else if !dry_run {
+        note(&format!("Removed {removed} of {} old sessions.", found.len()));
+    }
+    Ok(if dry_run || removed == found.len() { Exit::Done } else { Exit::Failed })
+}
+
+fn list(store: &Store, here: String, options: &Sessions) -> Result<Exit, Problem> {
+    let wanted = Wanted {
+        directory: (!options.all).then_some(here),
+        search: options.search.clone(),
+        archived: options.archived,
+        limit: options.limit,
+    };
+    let found = Index::open(store)?.list(&wanted)?;
     if options.json {
         let list: Vec<Value> = found.iter().map(as_json).collect();
         print(&format!("{}\n", Value::Array(list)));
@@ -27,25 +129,63 @@ pub fn list(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
     if found.is_empty() {
         let hint =
             if options.all { "" } else { " in this folder (--all lists those of other folders)" };
-        note(&format!("There are no sessions{hint}."));
+        let what = match (options.archived, &options.search) {
+            (_, Some(words)) => format!("sessions that say \"{words}\""),
+            (true, None) => "archived sessions".to_owned(),
+            (false, None) => "sessions".to_owned(),
+        };
+        note(&format!("There are no {what}{hint}."));
         return Ok(Exit::Done);
     }
+    let style = Style::for_stdout();
     let mut out = String::new();
     for session in &found {
-        let when = local_time(session.updated);
+        let when = local_time(time_of(session.updated));
         let place = if options.all { format!("  {}", session.directory) } else { String::new() };
-        out.push_str(&format!("{}  {when}  {}{place}\n", session.id, harmless(&session.title)));
+        let count = style.dim(&format!("({} messages)", session.messages));
+        out.push_str(&format!(
+            "{}  {when}  {} {count}{place}\n",
+            session.id,
+            harmless(&session.title)
+        ));
+        if let Some(snippet) = &session.snippet {
+            out.push_str(&format!("    {}\n", marked(snippet, style)));
+        }
     }
     print(&out);
     Ok(Exit::Done)
 }
 
-fn as_json(session: &Summary) -> Value {
-    let since = session.updated.duration_since(UNIX_EPOCH).unwrap_or_default();
-    json!({
+/// One line, with what was found in it made bold.
+fn marked(snippet: &str, style: Style) -> String {
+    let mut out = String::new();
+    for (at, piece) in snippet.split(FOUND_START).enumerate() {
+        match piece.split_once(FOUND_END) {
+            Some((found, rest)) if at > 0 => {
+                out.push_str(&style.bold(&harmless(found)));
+                out.push_str(&harmless(rest));
+            }
+            _ => out.push_str(&harmless(piece)),
+        }
+    }
+    out.replace(['\n', '\t'], " ")
+}
+
+fn as_json(session: &Listed) -> Value {
+    let mut row = json!({
         "id": session.id, "title": session.title, "directory": session.directory,
-        "updated": u64::try_from(since.as_millis()).unwrap_or(u64::MAX), "path": session.path,
-    })
+        "created": session.created, "updated": session.updated, "messages": session.messages,
+        "tokens": session.usage, "cost": session.cost, "models": session.models,
+        "archived": session.archived, "path": session.path,
+    });
+    if let Some(snippet) = &session.snippet {
+        row["snippet"] = json!(snippet.replace([FOUND_START, FOUND_END], ""));
+    }
+    row
+}
+
+fn time_of(milliseconds: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(UNIX_EPOCH)
 }
 
 fn local_time(time: SystemTime) -> String {
@@ -68,6 +208,9 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
     let mut out = format!("{}  {}\n", session.header.session, session.header.directory);
     if let Some(original) = &session.header.forked_from {
         out.push_str(&format!("a copy of {original}\n"));
+    }
+    if let Some(imported) = session.imported() {
+        out.push_str(&format!("imported from {} {}\n", imported.from, harmless(&imported.id)));
     }
     if let Some(format) = session.newer_format {
         note(&format!(

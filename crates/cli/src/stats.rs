@@ -1,6 +1,6 @@
-//! `tw stats`: tokens and money by day and by model.
+//! `tw stats`: tokens and money by day, model, project and tool.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,19 +8,21 @@ use jiff::{Span, Timestamp, Zoned};
 use serde_json::{Value, json};
 use toolwright::Workbench;
 use toolwright::llm::Usage;
-use toolwright::session::{Spending, SpendingReader, Spent};
+use toolwright::session::{Counted, Index, SpentKind};
 
-use crate::args::{Shared, Stats};
+use crate::args::{Shared, Stats, StatsBy};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
 use crate::terminal::{harmless, note, print};
 
 #[derive(Debug, Clone, Default)]
 struct Sum {
-    sessions: usize,
+    /// People's own sessions; what an agent did for another counts, but is no session of its own.
+    sessions: BTreeSet<String>,
     prompts: usize,
     steps: usize,
     calls: usize,
+    failed: usize,
     usage: Usage,
     cost: f64,
     /// Steps that cost something, but nobody knows how much.
@@ -31,6 +33,8 @@ struct Sum {
 struct Report {
     days: BTreeMap<Date, Sum>,
     models: BTreeMap<String, Sum>,
+    projects: BTreeMap<String, Sum>,
+    tools: BTreeMap<String, Sum>,
     total: Sum,
 }
 
@@ -40,16 +44,16 @@ pub fn stats(shared: &Shared, options: &Stats) -> Result<Exit, Problem> {
         let back = Span::new().days(i64::from(days.saturating_sub(1)).min(1_000_000));
         Zoned::now().date().checked_sub(back).unwrap_or(Date::MIN)
     });
+    let here = workbench.workspace.directory().display().to_string();
     let mut report = Report::default();
-    let mut reader = SpendingReader::default();
-    for path in workbench.store().files() {
-        let mut part = Report::default();
-        let read = reader.read(&path, &mut |spent| part.add(&spent, first));
-        let own = read.unwrap_or_else(|error| {
-            note(&format!("! cannot read {}: {error}", path.display()));
-            false
-        });
-        report.add_session(part, usize::from(own));
+    for counted in Index::open(&workbench.store())?.spending()? {
+        let time = i64::try_from(counted.time).ok();
+        let time = time.and_then(|time| Timestamp::from_millisecond(time).ok());
+        let day = time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).date();
+        let counts = first.is_none_or(|first| day >= first);
+        if counts && (!options.here || counted.directory == here) {
+            report.add(&counted, day);
+        }
     }
     if options.json {
         print(&format!("{}\n", report.as_json()));
@@ -57,35 +61,51 @@ pub fn stats(shared: &Shared, options: &Stats) -> Result<Exit, Problem> {
         let when = if options.days.is_some() { " in these days" } else { " yet" };
         note(&format!("Nothing was asked{when}."));
     } else {
-        print(&report.as_text());
+        print(&report.as_text(options.by));
     }
     Ok(Exit::Done)
 }
 
 impl Sum {
-    fn add(&mut self, other: &Self) {
-        self.sessions += other.sessions;
-        self.prompts += other.prompts;
-        self.steps += other.steps;
-        self.calls += other.calls;
-        self.usage += other.usage;
-        self.cost += other.cost;
-        self.unpriced += other.unpriced;
+    fn add(&mut self, counted: &Counted) {
+        if counted.own {
+            self.sessions.insert(counted.session.clone());
+        }
+        match counted.kind {
+            SpentKind::Prompt => self.prompts += 1,
+            SpentKind::Call => {
+                self.calls += 1;
+                self.failed += usize::from(counted.failed);
+            }
+            SpentKind::Step => {
+                self.steps += 1;
+                self.usage += counted.usage;
+                self.cost += counted.cost.unwrap_or(0.0);
+                let unknown = counted.cost.is_none() && counted.usage != Usage::default();
+                self.unpriced += usize::from(unknown);
+            }
+        }
+    }
+
+    /// Everything that a model read or wrote.
+    fn tokens(&self) -> u64 {
+        let Usage { input, output, cache_read, cache_write, .. } = self.usage;
+        input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write)
     }
 
     fn as_json(&self) -> Value {
         json!({
-            "sessions": self.sessions, "prompts": self.prompts, "steps": self.steps,
-            "calls": self.calls, "tokens": self.usage, "cost": self.cost,
-            "unpriced_steps": self.unpriced,
+            "sessions": self.sessions.len(), "prompts": self.prompts, "steps": self.steps,
+            "calls": self.calls, "failed_calls": self.failed, "tokens": self.usage,
+            "cost": self.cost, "unpriced_steps": self.unpriced,
         })
     }
 
-    fn as_line(&self, name: &str, width: usize) -> String {
+    fn as_line(&self, name: &str, width: usize, bar: &str) -> String {
         let Usage { input, output, cache_read, cache_write, .. } = self.usage;
-        format!(
-            "{name:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}\n",
-            self.sessions,
+        let line = format!(
+            "{name:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}  {bar}",
+            self.sessions.len(),
             self.steps,
             self.calls,
             grouped(input),
@@ -93,102 +113,157 @@ impl Sum {
             grouped(cache_read),
             grouped(cache_write),
             format!("${:.4}", self.cost),
-        )
+        );
+        format!("{}\n", line.trim_end())
     }
 }
 
 impl Report {
-    /// One thing that a session did; `first` is the first day that counts.
-    fn add(&mut self, spent: &Spent, first: Option<Date>) {
-        let time = i64::try_from(spent.time).ok().and_then(|t| Timestamp::from_millisecond(t).ok());
-        let day = time.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(TimeZone::system()).date();
-        if first.is_some_and(|first| day < first) {
-            return;
-        }
-        let mut sum = Sum::default();
-        let mut by = None;
-        match &spent.what {
-            Spending::Prompt => sum.prompts = 1,
-            Spending::Call => sum.calls = 1,
-            Spending::Step { model, usage, cost } => {
-                sum.steps = 1;
-                sum.usage = *usage;
-                sum.cost = cost.unwrap_or(0.0);
-                sum.unpriced = usize::from(cost.is_none() && *usage != Usage::default());
-                by = model.as_ref().map(ToString::to_string);
+    fn add(&mut self, counted: &Counted, day: Date) {
+        self.days.entry(day).or_default().add(counted);
+        self.total.add(counted);
+        self.projects.entry(counted.directory.clone()).or_default().add(counted);
+        match counted.kind {
+            SpentKind::Step if !counted.name.is_empty() => {
+                self.models.entry(counted.name.clone()).or_default().add(counted);
             }
+            SpentKind::Call => {
+                self.tools.entry(counted.name.clone()).or_default().add(counted);
+            }
+            SpentKind::Step | SpentKind::Prompt => {}
         }
-        self.days.entry(day).or_default().add(&sum);
-        if let Some(model) = by {
-            self.models.entry(model).or_default().add(&sum);
-        }
-        self.total.add(&sum);
-    }
-
-    /// A session counts once for each day and each model that it used. What an agent did for another
-    /// counts, but is no session of its own.
-    fn add_session(&mut self, mut part: Self, sessions: usize) {
-        part.total.sessions = if part.days.is_empty() { 0 } else { sessions };
-        for (day, sum) in part.days {
-            self.days.entry(day).or_default().add(&Sum { sessions, ..sum });
-        }
-        for (model, sum) in part.models {
-            self.models.entry(model).or_default().add(&Sum { sessions, ..sum });
-        }
-        self.total.add(&part.total);
     }
 
     fn as_json(&self) -> Value {
-        let named = |key: &str, name: String, sum: &Sum| {
+        let named = |key: &str, name: &str, sum: &Sum| {
             let mut row = sum.as_json();
-            row[key] = Value::String(name);
+            row[key] = json!(name);
             row
         };
-        let days = self.days.iter().map(|(day, sum)| named("date", day.to_string(), sum));
-        let models = self.models.iter().map(|(model, sum)| named("model", model.clone(), sum));
+        let days: Vec<Value> =
+            self.days.iter().map(|(day, sum)| named("date", &day.to_string(), sum)).collect();
+        let table = |key: &str, rows: &BTreeMap<String, Sum>| -> Vec<Value> {
+            rows.iter().map(|(name, sum)| named(key, name, sum)).collect()
+        };
+        let tools = self.tools.iter().map(
+            |(name, sum)| json!({ "tool": name, "calls": sum.calls, "failed_calls": sum.failed }),
+        );
         json!({
-            "days": days.collect::<Vec<_>>(),
-            "models": models.collect::<Vec<_>>(),
+            "days": days,
+            "models": table("model", &self.models),
+            "projects": table("project", &self.projects),
+            "tools": tools.collect::<Vec<_>>(),
             "total": self.total.as_json(),
         })
     }
 
-    fn as_text(&self) -> String {
-        let width = self.models.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(10);
-        let head = |name: &str| {
-            format!(
-                "{name:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}\n",
-                "sessions",
-                "steps",
-                "calls",
-                "input",
-                "output",
-                "cache read",
-                "cache write",
-                "cost"
-            )
-        };
-        let mut out = head("day");
-        for (day, sum) in &self.days {
-            out.push_str(&sum.as_line(&day.to_string(), width));
+    /// All tables, or the one that was asked for.
+    fn as_text(&self, by: Option<StatsBy>) -> String {
+        let wanted = |table: StatsBy| by.is_none_or(|by| by == table);
+        let mut out = Vec::new();
+        if wanted(StatsBy::Day) {
+            let rows = self.days.iter().map(|(day, sum)| (day.to_string(), sum)).collect();
+            let mut table = table("day", rows, Measure::of(&self.total));
+            table.push_str(&self.total.as_line("total", width("day", self.days.keys()), ""));
+            out.push(table);
         }
-        out.push_str(&self.total.as_line("total", width));
-        out.push('\n');
-        out.push_str(&head("model"));
-        // What cost most stands first.
-        let mut models: Vec<_> = self.models.iter().collect();
-        models.sort_by(|a, b| b.1.cost.total_cmp(&a.1.cost));
-        for (model, sum) in models {
-            out.push_str(&sum.as_line(&harmless(model), width));
+        for (kind, name, rows) in
+            [(StatsBy::Model, "model", &self.models), (StatsBy::Project, "project", &self.projects)]
+        {
+            if wanted(kind) {
+                out.push(table(name, dearest(rows), Measure::of(&self.total)));
+            }
         }
+        if wanted(StatsBy::Tool) && !self.tools.is_empty() {
+            out.push(self.tool_table());
+        }
+        let mut text = out.join("\n");
         if self.total.unpriced > 0 {
             let steps = self.total.unpriced;
-            out.push_str(&format!(
+            text.push_str(&format!(
                 "\n{steps} steps are not in the cost: the price of their model is not known, or they broke off.\n"
             ));
         }
+        text
+    }
+
+    fn tool_table(&self) -> String {
+        let width = width("tool", self.tools.keys());
+        let mut rows: Vec<_> = self.tools.iter().collect();
+        rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.calls));
+        let most = rows.first().map_or(0, |(_, sum)| sum.calls) as f64;
+        let mut out = format!("{:<width$} {:>8} {:>8}\n", "tool", "calls", "failed");
+        for (name, sum) in rows {
+            let line = format!(
+                "{:<width$} {:>8} {:>8}  {}",
+                harmless(name),
+                sum.calls,
+                sum.failed,
+                bar(sum.calls as f64, most)
+            );
+            out.push_str(&format!("{}\n", line.trim_end()));
+        }
         out
     }
+}
+
+/// What the bars are as long as: money, or tokens where no price is known.
+#[derive(Clone, Copy)]
+enum Measure {
+    Cost,
+    Tokens,
+}
+
+impl Measure {
+    fn of(total: &Sum) -> Self {
+        if total.cost > 0.0 { Self::Cost } else { Self::Tokens }
+    }
+
+    fn value(self, sum: &Sum) -> f64 {
+        match self {
+            Self::Cost => sum.cost,
+            Self::Tokens => sum.tokens() as f64,
+        }
+    }
+}
+
+/// What cost most stands first.
+fn dearest(rows: &BTreeMap<String, Sum>) -> Vec<(String, &Sum)> {
+    let mut rows: Vec<_> = rows.iter().map(|(name, sum)| (harmless(name), sum)).collect();
+    rows.sort_by(|(_, a), (_, b)| {
+        b.cost.total_cmp(&a.cost).then_with(|| b.tokens().cmp(&a.tokens()))
+    });
+    rows
+}
+
+fn width<T: std::fmt::Display>(head: &str, names: impl Iterator<Item = T>) -> usize {
+    let widest = names.map(|name| harmless(&name.to_string()).chars().count()).max();
+    widest.unwrap_or(0).max(head.len()).max(10)
+}
+
+fn table(head: &str, rows: Vec<(String, &Sum)>, measure: Measure) -> String {
+    let width = width(head, rows.iter().map(|(name, _)| name));
+    let most = rows.iter().map(|(_, sum)| measure.value(sum)).fold(0.0, f64::max);
+    let mut out = format!(
+        "{head:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}\n",
+        "sessions", "steps", "calls", "input", "output", "cache read", "cache write", "cost"
+    );
+    for (name, sum) in rows {
+        out.push_str(&sum.as_line(&name, width, &bar(measure.value(sum), most)));
+    }
+    out
+}
+
+/// As long as its share of the largest, to an eighth of a character.
+fn bar(value: f64, most: f64) -> String {
+    const CELLS: f64 = 20.0;
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    if most <= 0.0 || value <= 0.0 {
+        return String::new();
+    }
+    // Something is never nothing.
+    let eighths = (value / most * CELLS * 8.0).round().max(1.0) as usize;
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
 }
 
 /// 1234567 as 1,234,567.

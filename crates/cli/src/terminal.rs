@@ -16,6 +16,10 @@ impl Style {
         Self { colour: !plain && std::io::stderr().is_terminal() }
     }
 
+    pub fn for_stdout() -> Self {
+        Self { colour: Self::for_stderr().colour && std::io::stdout().is_terminal() }
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -73,6 +73,8 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
 #[serde(default)]
 pub struct Settings {
     pub model: Option<String>,
+    /// The model for small matters: names of sessions. An empty one means none.
+    pub small_model: Option<String>,
     pub default_agent: Option<String>,
     pub shell: Option<String>,
     /// Whether commands also see what a login shell sets.

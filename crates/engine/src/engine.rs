@@ -21,6 +21,7 @@ use crate::journal::Record;
 use crate::offer::{ChooseTools, ToolList};
 use crate::room::{RoomOptions, Tally};
 use crate::settle::turn_end;
+use crate::title::{FindNamer, Titler};
 
 /// How long a cancelled turn waits for somebody to take its last event.
 const LAST_WORD: Duration = Duration::from_millis(500);
@@ -41,6 +42,8 @@ pub struct EngineOptions {
     pub clock: Arc<dyn Clock>,
     pub hooks: Arc<Hooks>,
     pub room: RoomOptions,
+    /// Gives the model that names new sessions; they are called by their first prompt without it.
+    pub namer: Option<FindNamer>,
 }
 
 impl EngineOptions {
@@ -58,6 +61,7 @@ impl EngineOptions {
             clock: Arc::new(SystemClock),
             hooks: Arc::default(),
             room: RoomOptions::default(),
+            namer: None,
         }
     }
 }
@@ -88,6 +92,7 @@ pub struct Engine {
     inbox: Arc<Inbox>,
     /// What hooks want the model to know with the next prompt.
     context: Vec<String>,
+    titler: Titler,
     /// Jobs of an earlier process, of which the model has not been told.
     lost_jobs: BTreeMap<String, String>,
 }
@@ -147,6 +152,7 @@ impl Engine {
             tally: Tally::default(),
             inbox,
             context,
+            titler: Titler::new(options.namer),
             lost_jobs,
         })
     }
@@ -257,7 +263,12 @@ impl Engine {
         if self.record.session().header.parent.is_none() {
             self.budget.purse.refill();
         }
-        self.resume(cancel, events).await
+        self.titler.begin(self.record.session());
+        let end = self.resume(cancel, events).await;
+        if let Some(title) = self.titler.take_if_there().await {
+            self.record.add(title).ok();
+        }
+        end
     }
 
     /// With a prompt and not before: until then nothing is left to do.
@@ -327,6 +338,10 @@ impl Engine {
     /// know. The session can be taken up again.
     pub async fn close(&mut self) -> Vec<String> {
         self.hooks.catch_up().await;
+        // Only a name: a session without one is as good.
+        if let Some(title) = self.titler.take().await {
+            self.record.add(title).ok();
+        }
         if self.hooks.any(Point::SessionEnd) {
             self.hooks.run(Point::SessionEnd, &json!({ "reason": "other" }), json!({})).await;
         }

@@ -23,6 +23,7 @@ mod room;
 mod rulebook;
 mod settle;
 mod task;
+mod title;
 mod transcript;
 mod undo;
 
@@ -39,3 +40,4 @@ pub use offer::ChooseTools;
 pub use questions::{AnswerError, Keeper, Questions};
 pub use room::RoomOptions;
 pub use task::{Crew, Order, Task, Worker};
+pub use title::{FindNamer, Namer};

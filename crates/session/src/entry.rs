@@ -131,6 +131,24 @@ pub enum Entry {
         target: EntryId,
         label: String,
     },
+    /// What the session is called from here on.
+    Titled {
+        title: String,
+        by: TitledBy,
+        /// What asking for it cost.
+        #[serde(default)]
+        usage: Usage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<Origin>,
+    },
+    /// Put away, or taken out again: an archived session is not in the usual list.
+    Archived {
+        archived: bool,
+    },
+    /// Everything before the next prompt of a person was made by another program.
+    Imported(Imported),
 }
 
 /// Why a session goes on elsewhere.
@@ -146,6 +164,27 @@ pub enum MoveReason {
     /// One that a later version invented.
     #[serde(other)]
     Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TitledBy {
+    Person,
+    Model,
+    /// The program that the session was imported from.
+    Import,
+}
+
+/// Where an imported session came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// The program.
+    pub from: String,
+    /// Its own id of the session.
+    pub id: String,
+    /// What could not be taken over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

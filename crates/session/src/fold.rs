@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolwright_llm::{Content, Finish, FinishReason, Origin, Turn, Usage};
 
-use crate::entry::{CallPlace, DeltaKind, Entry, Header, MoveReason, Queued, TurnStatus};
+use crate::entry::{CallPlace, DeltaKind, Entry, Header, Imported, MoveReason, Queued, TurnStatus};
 use crate::id::{EntryId, Mark};
 use crate::standing::Standing;
 use crate::step::{Ending, Outcome, ReplyPart, Slot, Step, StepBlock};
@@ -79,6 +79,9 @@ pub struct Session {
     compaction: Option<Compaction>,
     /// What notes cost in this turn.
     notes: Option<(Usage, f64)>,
+    given_title: Option<String>,
+    archived: bool,
+    imported: Option<Imported>,
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
@@ -105,6 +108,9 @@ impl Session {
             queued: Vec::new(),
             compaction: None,
             notes: None,
+            given_title: None,
+            archived: false,
+            imported: None,
             frozen: Vec::new(),
             frozen_items: 0,
         }
@@ -240,9 +246,26 @@ impl Session {
         }
     }
 
-    /// A name for lists: the first line of the first prompt.
+    /// A name for lists: the one that it was given, else what the first prompt says.
     pub fn title(&self) -> String {
-        self.title.clone().unwrap_or_else(|| "(empty session)".to_owned())
+        match &self.given_title {
+            Some(title) => title.clone(),
+            None => self.title.clone().unwrap_or_else(|| "(empty session)".to_owned()),
+        }
+    }
+
+    /// The name that a person, a model or another program gave it.
+    pub fn given_title(&self) -> Option<&str> {
+        self.given_title.as_deref()
+    }
+
+    pub fn is_archived(&self) -> bool {
+        self.archived
+    }
+
+    /// Which program it was imported from.
+    pub fn imported(&self) -> Option<&Imported> {
+        self.imported.as_ref()
     }
 
     /// What an entry means, once it is written.
@@ -323,6 +346,12 @@ impl Session {
                 }
             }
             Entry::TurnEnded { status } => self.ended = Some(status),
+            Entry::Titled { title, usage, .. } => {
+                self.usage += usage;
+                self.given_title = Some(title);
+            }
+            Entry::Archived { archived } => self.archived = archived,
+            Entry::Imported(imported) => self.imported = Some(imported),
             Entry::Moved { why, note, .. } => {
                 // What waited belongs to the branch that was left; one that is gone back to is as it
                 // was.
@@ -491,17 +520,11 @@ fn hash_of(id: &str) -> u64 {
 }
 
 pub fn title_of(content: &[Content]) -> String {
-    const TITLE_CHARS: usize = 72;
     let text = content.iter().find_map(|c| match c {
         Content::Text { text } => Some(text.trim()),
         Content::Media(_) => None,
     });
-    let line = text.unwrap_or_default().lines().next().unwrap_or_default();
-    let mut title: String = line.chars().filter(|c| !c.is_control()).take(TITLE_CHARS).collect();
-    if line.chars().count() > TITLE_CHARS {
-        title.push('…');
-    }
-    title
+    crate::title::from_prompt(text.unwrap_or_default())
 }
 
 fn turn_of(item: &Item) -> Option<Turn> {

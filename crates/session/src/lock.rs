@@ -21,12 +21,24 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<(), LogError> {
         tried = file.try_lock();
     }
     match tried {
+        // A file that was compressed or removed meanwhile is nobody's.
+        Ok(()) if !is_at(file, path) => {
+            Err(LogError::Locked { path: path.to_owned(), owner: None })
+        }
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             Err(LogError::Locked { path: path.to_owned(), owner: owner(file) })
         }
         Err(TryLockError::Error(source)) => Err(LogError::Write { path: path.to_owned(), source }),
     }
+}
+
+/// Whether this is the file that the path names.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |data: std::fs::Metadata| (data.dev(), data.ino());
+    let there = std::fs::metadata(path).map(place).ok();
+    there.is_some() && there == file.metadata().map(place).ok()
 }
 
 /// The process that holds the lock, where the system tells: its list has lines such as

@@ -174,10 +174,30 @@ impl Log {
         Ok(session)
     }
 
+    /// Says when the session was used last, where that is not now.
+    pub(crate) fn set_used(&self, time: std::time::SystemTime) -> Result<(), LogError> {
+        let failed = |source| LogError::Write { path: self.path.clone(), source };
+        self.file.set_modified(time).map_err(failed)
+    }
+
+    /// As [`Self::append`], for something that happened at another time (milliseconds since 1970).
+    pub(crate) fn append_at(&mut self, entry: &Entry, time: u64) -> Result<Mark, LogError> {
+        self.append_with(self.leaf, entry, time)
+    }
+
     fn append_to(&mut self, parent: Option<EntryId>, entry: &Entry) -> Result<Mark, LogError> {
+        self.append_with(parent, entry, now())
+    }
+
+    fn append_with(
+        &mut self,
+        parent: Option<EntryId>,
+        entry: &Entry,
+        time: u64,
+    ) -> Result<Mark, LogError> {
         // The generator only fails after 2^80 ids in one millisecond; a fresh one serves as well.
         let id = self.ids.generate().unwrap_or_else(|_| ulid::Ulid::generate());
-        let mark = Mark { id: EntryId::new(id), parent, time: now() };
+        let mark = Mark { id: EntryId::new(id), parent, time };
         fail_point("append.before");
         match line::write(&self.file, &mark, entry) {
             Ok(length) => {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use crate::index::Index;
 use crate::store::Store;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -73,6 +74,9 @@ impl Store {
         // process begins as well. Without a stamp there would be no end to it.
         if File::create(&stamp).and_then(|file| file.set_modified(now)).is_ok() {
             self.sweep(retention, now, stop);
+            self.compress_old(now, stop);
+            // A list that is asked for later finds most of its work done. It is only a cache.
+            Index::open_until(self, stop).ok();
         }
     }
 

@@ -120,6 +120,10 @@ pub enum Ending {
 }
 
 impl Call {
+    pub(crate) fn opaque(&self) -> Option<&serde_json::Value> {
+        self.opaque.as_ref()
+    }
+
     pub fn slot(&self) -> &Slot {
         &self.slot
     }

@@ -12,6 +12,7 @@ use crate::id::EntryId;
 use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
 use crate::message::NotFound;
+use crate::tending::expand;
 use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
@@ -177,7 +178,7 @@ impl Store {
         found
     }
 
-    fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
+    pub(crate) fn newest(&self, directory: &Path) -> Result<PathBuf, OpenError> {
         let mut files: Vec<PathBuf> = session_files(&self.project(directory)).collect();
         files.sort_by_key(|path| std::cmp::Reverse(modified(path)));
         // One that was cut off before its first line was whole holds nothing to go on with.
@@ -185,18 +186,22 @@ impl Store {
         begun.ok_or_else(|| OpenError::NoneYet(directory.to_owned()))
     }
 
-    fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
+    /// The file in which a session is kept.
+    pub(crate) fn file_of(&self, header: &Header) -> PathBuf {
         let mut folder = self.project(Path::new(&header.directory));
         if header.parent.is_some() {
             folder.push(CHILDREN);
         }
-        let path = folder.join(format!("{}.jsonl", header.session));
-        let mut log = Log::create(&path)?;
+        folder.join(format!("{}.jsonl", header.session))
+    }
+
+    fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
+        let mut log = Log::create(&self.file_of(&header))?;
         log.append(&Entry::Session(header.clone()))?;
         Ok((log, Session::new(header)))
     }
 
-    fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
+    pub(crate) fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
         let named = |path: &PathBuf| id_of(path).to_owned();
         let mut fitting: Vec<PathBuf> =
             self.all_files().filter(|p| !id.is_empty() && id_of(p).starts_with(id)).collect();
@@ -236,7 +241,7 @@ impl Store {
     }
 
     /// Readable, and unique by a hash where two paths would read alike.
-    fn project(&self, directory: &Path) -> PathBuf {
+    pub(crate) fn project(&self, directory: &Path) -> PathBuf {
         const READABLE_CHARS: usize = 80;
         let text = directory.display().to_string();
         let hash = crc32fast::hash(text.as_bytes());
@@ -251,7 +256,7 @@ impl Store {
 }
 
 /// The folder of a project in which sub-agents' sessions are kept.
-const CHILDREN: &str = "children";
+pub(crate) const CHILDREN: &str = "children";
 
 /// Ids sort by the time at which sessions began, also within one millisecond.
 fn new_id() -> ulid::Ulid {
@@ -268,24 +273,33 @@ fn header(directory: String, made_by: &str) -> Header {
 }
 
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {
-    Ok(Log::open(path)?)
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let path = if is_small { expand(path)? } else { path.to_owned() };
+    Ok(Log::open(&path)?)
 }
 
 fn has_a_line(path: &Path) -> bool {
     use std::io::{BufRead, BufReader};
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
     let mut line = Vec::new();
     let read = fs::File::open(path).and_then(|f| BufReader::new(f).read_until(b'\n', &mut line));
     // What cannot be read is for whoever opens it to say.
-    read.is_err() || line.ends_with(b"\n")
+    is_small || read.is_err() || line.ends_with(b"\n")
 }
 
-fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+/// Files of sessions, old ones compressed. Where a crash left both forms, the open one counts.
+pub(crate) fn session_files(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "jsonl"))
+    entries.map(|e| e.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.ends_with(".jsonl")
+            || (name.ends_with(".jsonl.zst") && !path.with_extension("").exists())
+    })
 }
 
-fn id_of(path: &Path) -> &str {
-    path.file_stem().and_then(|s| s.to_str()).unwrap_or_default()
+pub(crate) fn id_of(path: &Path) -> &str {
+    let name = path.file_name().and_then(|s| s.to_str()).unwrap_or_default();
+    name.split_once('.').map_or(name, |(id, _)| id)
 }
 
 fn modified(path: &Path) -> SystemTime {
@@ -305,13 +319,17 @@ fn first_line(path: &Path) -> Option<Header> {
 
 /// Reads the beginning of a file only: the header and the first prompt stand there.
 fn summary(path: &Path) -> Option<Summary> {
-    use std::io::{BufRead, BufReader};
+    use std::io::{BufRead, BufReader, Read};
     #[derive(serde::Deserialize)]
     struct Line {
         #[serde(flatten)]
         entry: Entry,
     }
-    let mut lines = BufReader::new(fs::File::open(path).ok()?).split(b'\n').map_while(Result::ok);
+    let file = fs::File::open(path).ok()?;
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let reader: Box<dyn Read> =
+        if is_small { Box::new(zstd::Decoder::new(file).ok()?) } else { Box::new(file) };
+    let mut lines = BufReader::new(reader).split(b'\n').map_while(Result::ok);
     let mut next = || serde_json::from_slice::<Line>(&lines.next()?).ok().map(|l| l.entry);
     let Some(Entry::Session(header)) = next() else { return None };
     let prompt = (0..4).find_map(|_| match next()? {

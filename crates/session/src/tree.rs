@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Reversed,
     Moved,
     Labelled,
+    /// Speaks of the session as a whole: it counts on every branch.
+    AsAWhole,
     Other,
 }
 
@@ -76,6 +78,7 @@ impl Kind {
             "reversed" => Self::Reversed,
             "moved" => Self::Moved,
             "labelled" => Self::Labelled,
+            "titled" | "archived" | "imported" => Self::AsAWhole,
             _ => Self::Other,
         }
     }
@@ -207,6 +210,19 @@ impl Tree {
         branch
     }
 
+    /// The lines that count at the end of this branch: its own, and what speaks of all branches.
+    pub(crate) fn counting(&self, leaf: usize) -> Vec<usize> {
+        let mut lines = self.branch(leaf);
+        let on_all = |node: &Node| node.kind == Kind::AsAWhole;
+        if self.nodes.iter().any(on_all) {
+            let all = self.nodes.iter().enumerate().filter(|(_, node)| on_all(node));
+            lines.extend(all.map(|(number, _)| number));
+            lines.sort_unstable();
+            lines.dedup();
+        }
+        lines
+    }
+
     /// The session as it is at the end of this branch, begun by `new`.
     pub(crate) fn fold(
         &self,
@@ -224,7 +240,7 @@ impl Tree {
     ) -> Result<Session, LogError> {
         let mut session = None;
         let lines = Lines::new(&self.path, lines);
-        self.read_lines(lines, &self.branch(leaf), |entry, mark| match (&mut session, entry) {
+        self.read_lines(lines, &self.counting(leaf), |entry, mark| match (&mut session, entry) {
             (Some(session), entry) => Session::apply(session, entry, mark),
             (None, Entry::Session(header)) => session = Some(new(header)),
             (None, _) => {}
@@ -283,10 +299,19 @@ impl Tree {
     }
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, LogError> {
-    let file =
-        File::open(path).map_err(|source| LogError::Read { path: path.to_owned(), source })?;
-    Ok(BufReader::with_capacity(64 << 10, file))
+pub(crate) trait ReadSeek: Read + Seek {}
+impl<T: Read + Seek> ReadSeek for T {}
+
+/// A session's file, be it compressed or not.
+fn open(path: &Path) -> Result<BufReader<Box<dyn ReadSeek>>, LogError> {
+    let failed = |source| LogError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let is_small = path.extension().is_some_and(|extension| extension == "zst");
+    let lines: Box<dyn ReadSeek> = match is_small {
+        true => Box::new(std::io::Cursor::new(zstd::decode_all(file).map_err(failed)?)),
+        false => Box::new(file),
+    };
+    Ok(BufReader::with_capacity(64 << 10, lines))
 }
 
 /// Lines of a file, read where they stand.
@@ -297,7 +322,7 @@ pub(crate) struct Lines<'a, R> {
     line: Vec<u8>,
 }
 
-impl<'a> Lines<'a, File> {
+impl<'a> Lines<'a, Box<dyn ReadSeek>> {
     pub(crate) fn open(path: &'a Path) -> Result<Self, LogError> {
         Ok(Self::new(path, open(path)?))
     }

@@ -24,6 +24,7 @@ mod sandbox;
 mod scripts;
 mod secrets;
 mod station;
+mod titles;
 mod undo;
 mod workbench;
 

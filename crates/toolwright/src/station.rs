@@ -21,6 +21,7 @@ use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
 use crate::planning;
 use crate::scripts::Scripts;
+use crate::titles;
 use crate::workbench::Workbench;
 
 /// How deep agents may give work to agents when nobody says otherwise: those who work for others do
@@ -80,6 +81,7 @@ impl Station {
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }
+        let namer = (self.depth == 0).then(|| titles::find_namer(bench, &chosen)).flatten();
         let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log), self.keeper);
         let room = &settings.compaction;
         let usual = RoomOptions::default();
@@ -103,6 +105,7 @@ impl Station {
                 prune: room.prune.unwrap_or(usual.prune),
                 keep: room.preserve_recent_tokens,
             },
+            namer,
             ..EngineOptions::new(planning::with_note(bench.system(&agent), &agent, &plan_file))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.

@@ -11,7 +11,7 @@ use toolwright_config::{
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
-use toolwright_llm::{PROVIDERS, Trace};
+use toolwright_llm::{PROVIDERS, Trace, provider};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
 use toolwright_session::images::{Keeper, Watch};
 use toolwright_session::{
@@ -348,6 +348,14 @@ impl Workbench {
         })
     }
 
+    /// Whether a model's provider is one of the configuration, or known and has a key.
+    fn has_provider(&self, spec: &str) -> bool {
+        let id = spec.split('/').next().unwrap_or_default();
+        let env = |name: &str| self.variable(name);
+        let has_key = || provider(id).is_some_and(|row| row.key_from(&env).is_some());
+        self.config.settings.provider.contains_key(id) || has_key()
+    }
+
     pub fn credentials(&self) -> Credentials {
         Credentials::new(self.paths.data.join("auth.json"))
     }
@@ -460,8 +468,11 @@ impl Workbench {
             Some(name) => self.agent(Some(name))?,
             None => agent_for(self, before.as_ref(), mode)?,
         };
+        let is_imported = before.as_ref().is_some_and(|session| session.imported().is_some());
         let before = before.as_ref().and_then(Session::last_prompt);
         let had = before.map(|p| p.model.to_string());
+        // An imported session names a model of another program's configuration.
+        let had = had.filter(|spec| !is_imported || self.has_provider(spec));
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
         let (mut log, mut session, mut notices) =

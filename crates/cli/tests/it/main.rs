@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod after_edit;
+mod archive;
 mod asking;
 mod bad_input;
 mod corpus;
@@ -38,6 +39,7 @@ mod sessions;
 mod shell_floor;
 mod stats;
 mod subagents;
+mod titles;
 mod tools_command;
 mod tree;
 mod trust;

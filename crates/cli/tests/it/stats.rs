@@ -57,22 +57,48 @@ fn sessions_of_all_folders_are_added_up_by_day_and_by_model_and_copies_count_onc
 
 #[test]
 fn days_before_the_first_that_counts_are_left_out() {
-    let server = ModelServer::start([Answer::text("One.")]);
-    let folder = folder().with_model(&server, Wire::Anthropic);
-    folder.tw(&["run", "-m", "anthropic/m", "one"]).expect(0);
-    let file = folder.session_files().pop().unwrap();
-    let text = std::fs::read_to_string(&file).unwrap();
-    let old: String = text
-        .lines()
-        .map(|line| {
-            let mut line: Value = serde_json::from_str(line).unwrap();
-            line["time"] = json!(1_000_000_000_000_u64);
-            format!("{line}\n")
-        })
-        .collect();
-    std::fs::write(&file, old).unwrap();
+    let folder = folder();
+    let old = json!({
+        "info": { "id": "ses_old", "time": { "created": 1_000_000_000_000_u64 } },
+        "messages": [{ "info": { "role": "user", "time": { "created": 1_000_000_000_000_u64 } },
+                       "parts": [{ "type": "text", "text": "Long ago" }] }],
+    });
+    folder.write("old.json", &old.to_string());
+    folder.tw(&["import", "old.json"]).expect(0);
     let all = total(&folder, &["stats", "--json"]);
     assert!(all["days"][0]["date"].as_str().unwrap().starts_with("2001-09-"), "{all}");
     assert_eq!(total(&folder, &["stats", "--json", "--days", "7"])["days"], json!([]));
     folder.tw(&["stats", "--days", "0"]).expect(2);
+}
+
+#[test]
+fn spending_is_told_by_project_and_tool_with_bars() {
+    let server = ModelServer::start([
+        Answer::call("glob", json!({"pattern": "*"})),
+        Answer::call("read", json!({"filePath": "nowhere"})),
+        Answer::text("One."),
+        Answer::text("Two."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "one"]).expect(0);
+    std::fs::create_dir(folder.work().join("inner")).unwrap();
+    folder.tw(&["run", "-m", "anthropic/m", "--dir", "inner", "two"]).expect(0);
+
+    let report = total(&folder, &["stats", "--json"]);
+    let projects = report["projects"].as_array().unwrap();
+    assert_eq!(projects.len(), 2);
+    assert!(projects[1]["project"].as_str().unwrap().ends_with("/inner"), "{report}");
+    let tools = json!([
+        {"tool": "glob", "calls": 1, "failed_calls": 0},
+        {"tool": "read", "calls": 1, "failed_calls": 1},
+    ]);
+    assert_eq!(report["tools"], tools);
+    let here = total(&folder, &["stats", "--json", "--here", "--dir", "inner"]);
+    assert_eq!((&here["total"]["steps"], &here["total"]["calls"]), (&json!(1), &json!(0)));
+
+    let text = folder.tw(&["stats", "--by", "tool", "--all"]).expect(0).stdout;
+    assert!(text.contains("glob") && text.contains("█") && !text.contains("sessions"), "{text}");
+    let text = folder.tw(&["stats", "--by", "project"]).expect(0).stdout;
+    assert!(text.contains("/inner") && !text.contains("glob"), "{text}");
+    folder.tw(&["stats", "--here", "--all"]).expect(2);
 }

@@ -1,0 +1,212 @@
+//! Session files of other programs as sessions of ours. What has no place here is named in a notice.
+
+mod build;
+mod claude;
+mod codex;
+mod opencode;
+mod pi;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use crate::entry::{Entry, Header, Imported, TitledBy};
+use crate::log::{Log, LogError};
+use crate::store::Store;
+use crate::title::shortened;
+use build::Builder;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error(
+        "this is no session that can be imported; known are OpenCode's export (JSON), and the session files (JSON lines) of Codex, Claude Code and pi"
+    )]
+    Unknown,
+    #[error("there is nothing in this session: no prompt and no answer")]
+    Empty,
+    #[error("the file ends in the middle or is damaged: {0}")]
+    Damaged(String),
+}
+
+/// A session that was read and is not kept yet.
+#[derive(Debug)]
+pub struct Foreign {
+    /// The program that made it.
+    pub from: &'static str,
+    /// Its id there.
+    pub id: String,
+    /// The folder that it was about.
+    pub directory: String,
+    pub title: Option<String>,
+    /// Milliseconds since 1970.
+    pub created: u64,
+    /// What could not be taken over.
+    pub notices: Vec<String>,
+    /// The sessions of agents that worked for it.
+    pub children: Vec<Foreign>,
+    entries: Vec<(u64, Entry)>,
+}
+
+/// What a session holds, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Contents {
+    pub prompts: usize,
+    pub answers: usize,
+    pub calls: usize,
+}
+
+impl Foreign {
+    fn of(builder: Builder, from: &'static str) -> Result<Self, ImportError> {
+        let Builder { id, directory, title, created, .. } = &builder;
+        let mut foreign = Self {
+            from,
+            id: id.clone(),
+            directory: directory.clone(),
+            title: title.clone(),
+            created: *created,
+            notices: Vec::new(),
+            children: Vec::new(),
+            entries: Vec::new(),
+        };
+        (foreign.entries, foreign.notices) = builder.entries();
+        match foreign.entries.is_empty() {
+            true => Err(ImportError::Empty),
+            false => Ok(foreign),
+        }
+    }
+
+    pub fn contents(&self) -> Contents {
+        let count =
+            |wanted: fn(&Entry) -> bool| self.entries.iter().filter(|(_, e)| wanted(e)).count();
+        Contents {
+            prompts: count(|entry| matches!(entry, Entry::Prompt { .. })),
+            answers: count(|entry| matches!(entry, Entry::StepStarted { .. })),
+            calls: count(|entry| matches!(entry, Entry::CallSettled { .. })),
+        }
+    }
+}
+
+/// Reads a session of whatever program wrote it.
+pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if let Ok(whole) = serde_json::from_str::<Value>(text)
+        && whole["info"].is_object()
+        && whole["messages"].is_array()
+    {
+        return opencode::read(&whole);
+    }
+    let mut lines = Vec::new();
+    let mut broken = 0_usize;
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        match serde_json::from_str::<Value>(line) {
+            Ok(value) => lines.push(value),
+            Err(_) => broken += 1,
+        }
+    }
+    if lines.is_empty() {
+        // It began as JSON and did not come to its end.
+        return match text.starts_with('{') && text.contains("\"messages\"") {
+            true => Err(ImportError::Damaged("it is no whole JSON document".to_owned())),
+            false => Err(ImportError::Unknown),
+        };
+    }
+    let mut foreign = if pi::is_pi(&lines) {
+        pi::read(&lines)?
+    } else if codex::is_codex(&lines) {
+        codex::read(&lines)?
+    } else if claude::is_claude(&lines) {
+        claude::read(&lines)?
+    } else {
+        return Err(ImportError::Unknown);
+    };
+    if broken > 0 {
+        foreign.notices.push(format!("{broken} lines could not be read and are missing"));
+    }
+    Ok(foreign)
+}
+
+impl Store {
+    /// Keeps an imported session as one of ours, in `directory`. Gives its id.
+    pub fn keep(
+        &self,
+        foreign: &Foreign,
+        directory: &Path,
+        made_by: &str,
+    ) -> Result<String, LogError> {
+        self.keep_below(foreign, directory, made_by, &id_at(foreign.created), None)
+    }
+
+    fn keep_below(
+        &self,
+        foreign: &Foreign,
+        directory: &Path,
+        made_by: &str,
+        id: &str,
+        parent: Option<&Header>,
+    ) -> Result<String, LogError> {
+        let header = Header {
+            session: id.to_owned(),
+            directory: directory.display().to_string(),
+            made_by: made_by.to_owned(),
+            forked_from: None,
+            parent: parent.map(|parent| parent.session.clone()),
+        };
+        let mut log = Log::create(&self.file_of(&header))?;
+        log.append_at(&Entry::Session(header.clone()), foreign.created)?;
+        let imported = Imported {
+            from: foreign.from.to_owned(),
+            id: foreign.id.clone(),
+            notices: foreign.notices.clone(),
+        };
+        log.append_at(&Entry::Imported(imported), foreign.created)?;
+        if let Some(title) = foreign.title.as_deref().filter(|title| !title.trim().is_empty()) {
+            let title = shortened(title);
+            let (usage, cost, model) = Default::default();
+            let titled = Entry::Titled { title, by: TitledBy::Import, usage, cost, model };
+            log.append_at(&titled, foreign.created)?;
+        }
+        // A call that gave work to another agent names the agent's session.
+        let children: HashMap<&str, String> = foreign
+            .children
+            .iter()
+            .map(|child| (child.id.as_str(), id_at(child.created)))
+            .collect();
+        for (time, entry) in &foreign.entries {
+            match renamed(entry, &children) {
+                Some(renamed) => log.append_at(&renamed, *time)?,
+                None => log.append_at(entry, *time)?,
+            };
+        }
+        // Importing is not using: it does not become the session used last.
+        let last = foreign.entries.last().map_or(foreign.created, |(time, _)| *time);
+        let used = UNIX_EPOCH + Duration::from_millis(last);
+        let synced = log.sync_handle()?.sync();
+        synced.map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
+        log.set_used(used)?;
+        for child in &foreign.children {
+            let id = &children[child.id.as_str()];
+            self.keep_below(child, directory, made_by, id, Some(&header))?;
+        }
+        Ok(header.session)
+    }
+}
+
+/// The result of such a call, with the name that the agent's session has here.
+fn renamed(entry: &Entry, children: &HashMap<&str, String>) -> Option<Entry> {
+    let Entry::CallSettled { call, outcome } = entry else { return None };
+    let id = children.get(outcome.details["sessionId"].as_str()?)?;
+    let mut outcome = outcome.clone();
+    outcome.details["sessionId"] = Value::String(id.clone());
+    Some(Entry::CallSettled { call: *call, outcome })
+}
+
+/// An id that sorts by the time at which the session began.
+fn id_at(created: u64) -> String {
+    let id = ulid::Ulid::from_parts(created, ulid::Ulid::generate().random());
+    format!("ses_{}", id.to_string().to_lowercase())
+}
