@@ -12,6 +12,7 @@ mod hooks;
 mod instructions;
 mod load;
 mod matcher;
+mod mcp;
 mod paths;
 mod settings;
 mod skills;
@@ -23,6 +24,7 @@ pub use hooks::{CommandHook, HookEvent};
 pub use instructions::{Instruction, find_instructions};
 pub use load::{Config, Environment, Source};
 pub use matcher::Matcher;
+pub use mcp::{McpKind, McpOrigin, McpSettings, OauthSetting, OauthSettings, reaches_beyond};
 pub use paths::Paths;
 pub use settings::{
     AgentMode, AgentSettings, CompactionSettings, FormatterSettings, ModelSettings, Ordered,

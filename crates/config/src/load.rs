@@ -1,5 +1,6 @@
 //! All sources together, from the outermost to the innermost.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -7,6 +8,7 @@ use toolwright_permission::{Action, Layer, LayerKind};
 
 use crate::file::{self, ConfigError};
 use crate::hooks::{CommandHook, Found, HookSettings};
+use crate::mcp::{self, McpOrigin};
 use crate::paths::Paths;
 use crate::settings::{Settings, switched};
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub layers: Vec<Layer>,
     /// Those of all files, in the order in which they are run.
     pub hooks: Vec<CommandHook>,
+    /// Which file each MCP server comes from.
+    pub mcp_origins: BTreeMap<String, McpOrigin>,
     pub warnings: Vec<String>,
 }
 
@@ -74,6 +78,7 @@ impl Config {
             sources: Vec::new(),
             layers: Vec::new(),
             hooks: Vec::new(),
+            mcp_origins: BTreeMap::new(),
             warnings: Vec::new(),
         };
         let mut hooks = Found::default();
@@ -83,6 +88,10 @@ impl Config {
                 Err(error) if is_absent(&error) => continue,
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
             };
+            if mcp::is_shared_file(&path) {
+                config.add_servers(kind, &path, &text, trusted, env)?;
+                continue;
+            }
             let own = config.add(kind, &path, &text, trusted, &home, env)?;
             hooks.add(kind, &path, None, own);
         }
@@ -136,9 +145,54 @@ impl Config {
         if !rules.is_empty() {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
         }
-        merge(&mut self.value, parsed.value);
-        self.sources.push(Source { path: path.to_owned(), kind });
+        self.take_over(kind, path, parsed.value);
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
+    }
+}
+
+impl Config {
+    /// The servers of a `.mcp.json`.
+    fn add_servers(
+        &mut self,
+        kind: LayerKind,
+        path: &Path,
+        text: &str,
+        trusted: bool,
+        env: Environment<'_>,
+    ) -> Result<(), ConfigError> {
+        let untrusted = kind == LayerKind::Project && !trusted;
+        let value = match mcp::shared_settings(path, text, (!untrusted).then_some(env)) {
+            // What is not used need not be right.
+            Err(_) if untrusted => return Ok(()),
+            value => value?,
+        };
+        if untrusted && value.get("mcp").is_some() {
+            self.warnings.push(format!(
+                "{}: this folder is not trusted, so its MCP servers are not started. Pass --trust to use them.",
+                path.display()
+            ));
+            return Ok(());
+        }
+        self.take_over(kind, path, value);
+        Ok(())
+    }
+
+    /// Puts a file's value over what is known already.
+    fn take_over(&mut self, kind: LayerKind, path: &Path, mut value: Value) {
+        if kind == LayerKind::Project {
+            self.warnings.extend(mcp::keep_to_itself(&mut value, path));
+        }
+        let servers = value.get("mcp").and_then(Value::as_object);
+        for (name, _) in servers.into_iter().flatten().filter(|(_, entry)| mcp::defines(entry)) {
+            // A server that is defined again is another one: nothing of the first may stay in it.
+            if let Some(known) = self.value.get_mut("mcp").and_then(Value::as_object_mut) {
+                known.shift_remove(name);
+            }
+            let origin = McpOrigin { path: path.to_owned(), kind };
+            self.mcp_origins.insert(name.clone(), origin);
+        }
+        merge(&mut self.value, value);
+        self.sources.push(Source { path: path.to_owned(), kind });
     }
 }
 
@@ -177,6 +231,8 @@ fn candidates(
 
     add(LayerKind::Managed, both(paths.managed.join("opencode"), "opencode"));
     add(LayerKind::Managed, both(paths.managed.join("toolwright"), "toolwright"));
+    let shared = [paths.home.join(".mcp.json"), paths.config.join("toolwright/mcp.json")];
+    add(LayerKind::User, shared);
     add(LayerKind::User, both(paths.config.join("opencode"), "config"));
     add(LayerKind::User, both(paths.config.join("opencode"), "opencode"));
     add(LayerKind::User, both(paths.config.join("toolwright"), "toolwright"));
@@ -188,6 +244,8 @@ fn candidates(
     folders.reverse();
     let mut project = Vec::new();
     for folder in folders {
+        // In the home folder it is the user's own.
+        project.extend(Some(folder.join(".mcp.json")).filter(|_| folder != paths.home));
         project.extend(both(folder.to_owned(), "opencode"));
         project.extend(both(folder.join(".opencode"), "opencode"));
         project.extend(both(folder.to_owned(), "toolwright"));

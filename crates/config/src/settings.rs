@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toolwright_permission::{Action, Rule};
 
 use crate::hooks::HookSettings;
+use crate::mcp::McpSettings;
 use crate::tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
@@ -98,6 +99,8 @@ pub struct Settings {
     pub lsp: Option<Switchable<ServerSettings>>,
     /// Programs that bring files into shape after an edit; off unless somebody turns them on.
     pub formatter: Option<Switchable<FormatterSettings>>,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, McpSettings>,
     /// As one file has them; those of all files are in [`crate::Config::hooks`].
     pub(crate) hooks: Option<HookSettings>,
 }

@@ -35,4 +35,6 @@ pub struct SkillsSettings {
 pub struct ExperimentalSettings {
     /// Whether the tool `batch` is offered.
     pub batch_tool: bool,
+    /// Milliseconds for calls of MCP tools whose server does not say.
+    pub mcp_timeout: Option<u64>,
 }

@@ -24,6 +24,7 @@ mod trace;
 mod transport;
 pub mod wire;
 
+pub use client::client_builder;
 pub use catalogue::{Limits, ModelFacts, Price, Tier, models_of};
 pub use demo::DemoModel;
 pub use describe::describe;

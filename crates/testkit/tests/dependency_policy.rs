@@ -51,6 +51,7 @@ const FLOORS: &[&str] = &[
     "toolwright-permission",
     "toolwright-tool",
     "toolwright-tools",
+    "toolwright-mcp",
     "toolwright-config",
     "toolwright-engine",
     "toolwright",

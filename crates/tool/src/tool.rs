@@ -171,6 +171,18 @@ pub struct ErasedPlan {
     pub(crate) run: Result<RunOnce, ToolError>,
 }
 
+impl ErasedPlan {
+    /// For a tool whose arguments are only known while the program runs.
+    pub fn new<R, F>(plan: Plan, run: Result<R, ToolError>) -> Self
+    where
+        R: FnOnce(RunContext) -> F + Send + 'static,
+        F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        let run = run.map(|run| -> RunOnce { Box::new(move |context| run(context).boxed()) });
+        Self { plan, run }
+    }
+}
+
 /// A tool whose types are forgotten: what the registry holds.
 pub trait AnyTool: Send + Sync {
     fn name(&self) -> &str;
