@@ -15,6 +15,7 @@ mod given;
 mod hooks;
 mod housekeeping;
 mod keyring;
+mod mcp;
 mod planning;
 mod secrets;
 mod station;
@@ -36,6 +37,7 @@ pub use toolwright_engine::{
     Questions, TurnEnd, Verdict,
 };
 pub use toolwright_llm as llm;
+pub use toolwright_mcp as mcp_servers;
 pub use toolwright_permission as permission;
 pub use toolwright_proc::end_everything;
 pub use toolwright_session as session;

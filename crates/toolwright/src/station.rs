@@ -17,6 +17,7 @@ use toolwright_tools::{Jobs, Todos};
 
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
+use crate::mcp::{self, SessionModel};
 use crate::planning;
 use crate::workbench::Workbench;
 
@@ -74,6 +75,7 @@ impl Station {
         for tool in Todos::restore(&session).tools() {
             registry.register_from(Source::BuiltIn, tool);
         }
+        bench.mcp.attach(&registry, Some(SessionModel::new(&chosen, &budget.purse) as _));
         let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log));
         let room = &settings.compaction;
         let usual = RoomOptions::default();
@@ -97,7 +99,10 @@ impl Station {
                 prune: room.prune.unwrap_or(usual.prune),
                 keep: room.preserve_recent_tokens,
             },
-            ..EngineOptions::new(planning::with_note(bench.system(&agent), &agent, &plan_file))
+            ..EngineOptions::new(mcp::with_instructions(
+                planning::with_note(bench.system(&agent), &agent, &plan_file),
+                &bench.mcp,
+            ))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.
         let record = match session.header.parent {

@@ -11,7 +11,8 @@ use toolwright_config::{
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
-use toolwright_llm::{PROVIDERS, Trace};
+use toolwright_llm::{Content, PROVIDERS, Trace};
+use toolwright_mcp::Servers;
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
@@ -26,6 +27,7 @@ use crate::given::given_instructions;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
+use crate::mcp;
 use crate::planning::{Handover, last_agent};
 use crate::secrets;
 use crate::station::Station;
@@ -39,6 +41,12 @@ pub enum SetupError {
     /// The settings `lsp` and `formatter` name something that cannot work.
     #[error("{0}")]
     Feedback(String),
+    /// The setting `mcp` names something that cannot work.
+    #[error("{0}")]
+    Mcp(String),
+    /// A server without which nothing is to begin.
+    #[error("{0}")]
+    McpRequired(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -62,6 +70,8 @@ pub struct Workbench {
     unlocked: Arc<OnceLock<(String, String)>>,
     /// Shared by all sessions and sub-agents of this folder.
     feedback: Feedback,
+    /// Shared in the same way; started with the first session.
+    pub mcp: Servers,
 }
 
 /// Which session a turn belongs to.
@@ -148,7 +158,9 @@ impl Workbench {
         let workspace = Arc::new(workspace);
         let feedback = crate::feedback::feedback(&config.settings, &workspace, trusted, &env)
             .map_err(SetupError::Feedback)?;
-        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback })
+        let credentials = Credentials::new(paths.data.join("auth.json"));
+        let mcp = mcp::servers(&mut config, &workspace, credentials).map_err(SetupError::Mcp)?;
+        Ok(Self { skills, paths, workspace, config, env, secrets, unlocked, feedback, mcp })
     }
 
     pub fn store(&self) -> Store {
@@ -331,6 +343,8 @@ impl Workbench {
             SessionChoice::Latest => Some(self.store().peek_latest(self.workspace.directory())?),
             SessionChoice::Id(ref id) => Some(self.store().peek(id)?),
         };
+        // In the background, beside all that follows.
+        self.mcp.start();
         // A session goes on with the agent and the model that it had, unless others are named.
         let worked = before.as_ref().and_then(last_agent);
         let before = before.as_ref().and_then(Session::last_prompt);
@@ -338,6 +352,7 @@ impl Workbench {
         let had = before.map(|p| p.model.to_string());
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
+        self.mcp.settle(mcp::PATIENCE).await.map_err(SetupError::McpRequired)?;
         let (log, session, notices) = self.open_session(&options.session, options.fork)?;
         let mut policy = self.policy(&agent, options.auto);
         // What was too large for an answer is ours, and the model is told to look there.
@@ -362,6 +377,7 @@ impl Workbench {
             purse: Purse::new(options.cost),
         };
         let mut notices = notices;
+        notices.extend(mcp::notices(&self.mcp));
         if options.cost.is_some() && chosen.price.is_none() {
             notices
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
@@ -434,5 +450,11 @@ impl Workbench {
             instructions: &instructions,
             agent_prompt: agent.prompt.as_deref(),
         })
+    }
+
+    /// What `@server:uri` in a prompt stands for, as further content of it; and what could not be had.
+    pub async fn mentioned(&self, content: &[Content], outputs: PathBuf) -> (Vec<Content>, Vec<String>) {
+        let outputs = toolwright_tool::Outputs::new(outputs).masking(self.secrets().clone());
+        mcp::mentioned(content, &self.mcp, &outputs).await
     }
 }
