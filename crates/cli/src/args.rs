@@ -44,6 +44,8 @@ pub enum Command {
     Models(Models),
     /// List the tools, or call one through the whole pipeline
     Tools(Tools),
+    /// Servers of tools: add, list, sign in, call; or be one
+    Mcp(crate::mcp::args::Mcp),
     /// Explain what the rules decide
     Permission(Permission),
     /// Say what was found on this machine and what to do next

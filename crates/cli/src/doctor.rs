@@ -101,6 +101,19 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     report.fact("$SHELL", &shell);
     report.fact("sandbox", "none: writing and commands ask (pass --auto to allow them)");
 
+    if !workbench.mcp.is_empty() {
+        report.head("MCP servers");
+        workbench.mcp.start();
+        workbench.mcp.settle_all().await;
+        for status in workbench.mcp.status() {
+            match status.reason {
+                None => report.fact(&status.name, status.state.as_str()),
+                Some(_) => report.problem(crate::mcp::line(&status).trim()),
+            }
+        }
+        workbench.mcp.close().await;
+    }
+
     report.head("Folders");
     let data = &workbench.paths.data;
     match writable(data) {

@@ -8,6 +8,7 @@ mod compact;
 mod debug;
 mod doctor;
 mod exit;
+mod mcp;
 mod models;
 mod permission;
 mod run;
@@ -63,6 +64,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
+        Some(Command::Mcp(options)) => mcp::mcp(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options),
         Some(Command::Debug(options)) => debug::debug(&options),
         Some(Command::Doctor) => doctor::doctor(&shared).await,

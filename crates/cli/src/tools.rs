@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolwright::session::{Ending, Outcome};
 use toolwright::tool::{CallRequest, Update};
-use toolwright::{CancellationToken, PermissionGate, Workbench};
+use toolwright::{CancellationToken, PermissionGate, Registry, Workbench};
 
 use crate::args::{Shared, ToolCall, Tools, ToolsAction};
 use crate::exit::{Exit, Problem};
@@ -17,7 +17,18 @@ use crate::terminal::{harmless, note, print};
 pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     match options.action {
-        Some(ToolsAction::Call(call)) => run_one(&workbench, call).await,
+        Some(ToolsAction::Call(call)) => {
+            let registry = workbench.registry();
+            // What is not ours may be a server's.
+            if !registry.contains(&call.name) && !workbench.mcp.is_empty() {
+                workbench.mcp.attach(&registry, None);
+                workbench.mcp.start();
+                workbench.mcp.settle_all().await;
+            }
+            let called = run_one(&workbench, registry, call).await;
+            workbench.mcp.close().await;
+            called
+        }
         None => {
             list(&workbench, options.json);
             Ok(Exit::Done)
@@ -55,7 +66,12 @@ fn list(workbench: &Workbench, as_json: bool) {
     print(&out);
 }
 
-async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem> {
+/// One call through the whole pipeline.
+pub async fn run_one(
+    workbench: &Workbench,
+    registry: Registry,
+    call: ToolCall,
+) -> Result<Exit, Problem> {
     let arguments = if call.arguments == "-" {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_to_string(&mut text);
@@ -69,7 +85,7 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let gate = Arc::new(PermissionGate::new(policy, None));
     // Named as a session's would be, so that they are kept for as long as those.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
-    let pipeline = workbench.pipeline(workbench.registry(), &gate, &Arc::default(), outputs);
+    let pipeline = workbench.pipeline(registry, &gate, &Arc::default(), outputs);
     let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);
     let cancel = CancellationToken::new();

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod edit;
 mod file;
 mod front_matter;
 mod hooks;
@@ -19,6 +20,7 @@ mod skills;
 mod tool_settings;
 
 pub use agent::{Agent, AgentError};
+pub use edit::set_entry;
 pub use file::ConfigError;
 pub use hooks::{CommandHook, HookEvent};
 pub use instructions::{Instruction, find_instructions};

@@ -136,6 +136,15 @@ impl Server {
         }
     }
 
+    /// Tries again what waits for somebody, whatever became of it before.
+    pub(crate) async fn try_again(&self) -> Phase {
+        if matches!(self.phase(), Phase::SignIn { .. } | Phase::Down { .. }) {
+            self.announce_start();
+            self.wanted.notify_one();
+        }
+        self.settled().await
+    }
+
     fn may_try_again(&self) -> bool {
         let gave_up = self.gave_up.lock().unwrap_or_else(PoisonError::into_inner);
         gave_up.is_none_or(|then| then.elapsed() >= RETRY_PAUSE)

@@ -17,7 +17,7 @@ use crate::desks::Desks;
 use crate::hub::Hub;
 use crate::sampling::Sampler;
 use crate::server::{Phase, Server};
-use crate::spec::ServerSpec;
+use crate::spec::{Launch, Oauth, OauthSpec, ServerSpec};
 
 #[derive(Default)]
 pub struct Options {
@@ -168,6 +168,36 @@ impl Servers {
     /// Waits until each is ready, or is not going to be.
     pub async fn settle_all(&self) {
         join_all(self.all().iter().map(|server| server.settled())).await;
+    }
+
+    /// Waits until one is ready, or is not going to be.
+    pub async fn settle_one(&self, name: &str) {
+        if let Ok(server) = self.named(name) {
+            server.settled().await;
+        }
+    }
+
+    /// Tries one again that waits for somebody to do something.
+    pub async fn try_again(&self, name: &str) {
+        if let Ok(server) = self.named(name) {
+            server.try_again().await;
+        }
+    }
+
+    /// The name under which models call a tool.
+    pub fn tool_name(&self, server: &str, tool: &str) -> String {
+        self.inner.desks.name_of(server, tool)
+    }
+
+    /// The address of a remote server, and how to sign in there, if that can be done.
+    pub fn oauth(&self, name: &str) -> Result<(String, OauthSpec), String> {
+        match &self.named(name)?.spec.launch {
+            Launch::Local { .. } => Err(format!("{name} runs on this machine: there is no signing in")),
+            Launch::Remote { oauth: Oauth::Off, .. } => {
+                Err(format!("mcp.{name}.oauth is false: signing in is turned off"))
+            }
+            Launch::Remote { url, oauth: Oauth::On(spec), .. } => Ok((url.clone(), spec.clone())),
+        }
     }
 
     /// Brings the tools of all servers to a registry, now and when they come. `sampler` answers for the

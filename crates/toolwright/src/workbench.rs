@@ -12,7 +12,7 @@ use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
 use toolwright_llm::{Content, PROVIDERS, Trace};
-use toolwright_mcp::Servers;
+use toolwright_mcp::{Servers, SignIn, Vault, begin_sign_in};
 use toolwright_permission::{Policy, shipped_defaults};
 use toolwright_session::{Log, LogError, OpenError, Retention, Session, Store};
 use toolwright_tool::{
@@ -450,6 +450,18 @@ impl Workbench {
             instructions: &instructions,
             agent_prompt: agent.prompt.as_deref(),
         })
+    }
+
+    /// Prepares signing in at an MCP server.
+    pub async fn sign_in(&self, server: &str) -> Result<SignIn, String> {
+        let (url, oauth) = self.mcp.oauth(server)?;
+        let vault: Arc<dyn Vault> = Arc::new(mcp::TokenVault::new(self.credentials()));
+        begin_sign_in(server, &url, &oauth, &vault, self.mcp.challenge(server)).await
+    }
+
+    /// Forgets what signing in gave.
+    pub async fn sign_out(&self, server: &str) -> Result<(), String> {
+        mcp::TokenVault::new(self.credentials()).clear(server).await
     }
 
     /// What `@server:uri` in a prompt stands for, as further content of it; and what could not be had.
