@@ -27,6 +27,9 @@ use crate::watched::Watched;
 /// How long a server may take to go after its input has ended.
 const LEAVE_GRACE: Duration = Duration::from_millis(500);
 
+/// How long an ended server may take to tell how it ended.
+const STATUS_GRACE: Duration = Duration::from_millis(200);
+
 /// How long an address may take to be reached.
 const REACH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -53,6 +56,7 @@ pub(crate) async fn connect(
     hub: &Arc<Hub>,
     around: &Surroundings,
 ) -> Result<Live, NoConnection> {
+    hub.forget();
     let connecting = async {
         match &spec.launch {
             Launch::Local { command, directory, environment } => {
@@ -108,15 +112,14 @@ async fn local(mut child: Child, hub: &Arc<Hub>) -> Result<Live, NoConnection> {
         Ok(running) => running,
         Err(NoConnection::Again(reason)) => {
             // How it ended says more than that it did.
-            leave.cancel();
-            keeper.await.ok();
-            let how = hub.tail.lines().pop().filter(|line| line.starts_with("it "));
-            let reason = match (how, reason.is_empty()) {
-                (Some(how), true) => how,
-                (None, true) => "it ended before it was ready".to_owned(),
-                (_, false) => reason,
-            };
-            return Err(NoConnection::Again(reason));
+            let mut keeper = keeper;
+            if tokio::time::timeout(STATUS_GRACE, &mut keeper).await.is_err() {
+                leave.cancel();
+                keeper.await.ok();
+            }
+            let reason = hub.how_it_ended().unwrap_or(reason);
+            let reason = if reason.is_empty() { "it ended".to_owned() } else { reason };
+            return Err(NoConnection::Again(format!("{reason} before it was ready")));
         }
         Err(other) => return Err(other),
     };
@@ -157,7 +160,7 @@ async fn keep(
     // Its last words may still be in the pipe.
     tokio::time::timeout(Duration::from_millis(100), listening).await.ok();
     if !asked {
-        hub.tail.line(&match how {
+        hub.has_ended(match how {
             Ended::Exit(code) => format!("it exited with code {code}"),
             Ended::Signal(signal) => format!("it was ended by signal {signal}"),
         });

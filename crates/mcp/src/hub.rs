@@ -24,6 +24,8 @@ use crate::{elicit, roots};
 pub(crate) struct Hub {
     pub(crate) server: String,
     pub(crate) tail: Arc<Tail>,
+    /// How its process ended, once it has.
+    how: Mutex<Option<String>>,
     roots: Vec<PathBuf>,
     calls: Mutex<Vec<Arc<Active>>>,
     /// Its list of tools is no longer what it was.
@@ -70,11 +72,26 @@ impl Hub {
         Arc::new(Self {
             server: server.to_owned(),
             tail: Arc::default(),
+            how: Mutex::default(),
             roots,
             calls: Mutex::default(),
             tools_changed: Notify::new(),
             changes: AtomicUsize::new(0),
         })
+    }
+
+    /// A new try: what was said before belongs to the one before.
+    pub(crate) fn forget(&self) {
+        self.tail.clear();
+        *lock(&self.how) = None;
+    }
+
+    pub(crate) fn has_ended(&self, how: String) {
+        *lock(&self.how) = Some(how);
+    }
+
+    pub(crate) fn how_it_ended(&self) -> Option<String> {
+        lock(&self.how).clone()
     }
 
     pub(crate) fn begin(self: &Arc<Self>, desk: Option<CallDesk>) -> Known {

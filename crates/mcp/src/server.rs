@@ -42,8 +42,8 @@ pub(crate) enum Phase {
     Idle,
     Starting,
     Ready(Arc<Live>),
-    /// With the reason, and whether it is tried again by itself.
-    Down { reason: String, again: bool },
+    /// With the reason, its last words, and whether it is tried again by itself.
+    Down { reason: String, words: Vec<String>, again: bool },
     SignIn { reason: String, challenge: Option<String> },
 }
 
@@ -117,7 +117,7 @@ impl Server {
                 Phase::Ready(live) if !live.ended.is_cancelled() => return Ok(live),
                 Phase::Off => return Err("it is turned off".to_owned()),
                 Phase::SignIn { reason, .. } => return Err(reason),
-                Phase::Down { reason, again: false } => {
+                Phase::Down { reason, again: false, .. } => {
                     if !self.may_try_again() {
                         return Err(reason);
                     }
@@ -154,7 +154,10 @@ impl Server {
     pub(crate) async fn keep(self: Arc<Self>, desks: Arc<Desks>) {
         let mut tries = 0;
         loop {
-            self.announce_start();
+            // A row of failures is no start: whoever looks sees why it is down.
+            if tries == 0 {
+                self.announce_start();
+            }
             let began = tokio::select! {
                 began = self.begin(&desks) => began,
                 () = self.close.cancelled() => return,
@@ -192,7 +195,7 @@ impl Server {
                     None
                 }
                 NoConnection::Again(reason) => {
-                    self.phase.send_replace(Phase::Down { reason, again: true });
+                    self.down(reason, true);
                     Some(FIRST_PAUSE * 2_u32.pow(tries - 1))
                 }
             };
@@ -215,7 +218,12 @@ impl Server {
 
     fn give_up(&self, reason: String) {
         *self.gave_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.phase.send_replace(Phase::Down { reason, again: false });
+        self.down(reason, false);
+    }
+
+    fn down(&self, reason: String, again: bool) {
+        let words = self.hub.tail.lines();
+        self.phase.send_replace(Phase::Down { reason, words, again });
     }
 
     async fn begin(&self, desks: &Desks) -> Result<Arc<Live>, NoConnection> {
@@ -256,10 +264,8 @@ impl Server {
         loop {
             tokio::select! {
                 () = live.ended.cancelled() => {
-                    let last = self.hub.tail.lines().pop();
-                    return last.filter(|line| line.starts_with("it ")).unwrap_or_else(|| {
-                        "the connection ended".to_owned()
-                    });
+                    let how = self.hub.how_it_ended();
+                    return how.unwrap_or_else(|| "the connection ended".to_owned());
                 }
                 () = self.hub.tools_changed.notified() => {
                     // The list of before holds until there is a new one.
@@ -296,7 +302,8 @@ impl Server {
             CallError::Ended => {
                 // How it ended is known a moment later.
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                let words = self.hub.tail.lines();
+                let mut words = self.last_words();
+                words.extend(self.hub.how_it_ended());
                 let last = words.iter().rev().take(3).rev().cloned().collect::<Vec<_>>().join("\n");
                 let last = if last.is_empty() { last } else { format!("\nIts last words:\n{last}") };
                 format!(
@@ -309,6 +316,14 @@ impl Server {
                 format!("The MCP server {name} wants you to sign in again with more rights: tw mcp auth {name} ({text})")
             }
             other => format!("The MCP server {name}: {other}."),
+        }
+    }
+
+    /// The newest that it said, from this life or the one before.
+    pub(crate) fn last_words(&self) -> Vec<String> {
+        match self.phase() {
+            Phase::Down { words, .. } if !words.is_empty() => words,
+            _ => self.hub.tail.lines(),
         }
     }
 

@@ -160,7 +160,7 @@ impl Servers {
     }
 
     fn last_words(&self, server: &Server) -> String {
-        let lines = server.hub.tail.lines();
+        let lines = server.last_words();
         let shown = lines.iter().rev().take(5).rev();
         shown.map(|line| format!("\n    {line}")).collect()
     }
@@ -229,7 +229,7 @@ impl Servers {
             name: server.spec.name.clone(),
             state: ServerState::Starting,
             reason: None,
-            last_words: server.hub.tail.lines(),
+            last_words: server.last_words(),
             tools: Vec::new(),
             server: None,
             protocol: None,

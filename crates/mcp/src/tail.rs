@@ -40,6 +40,10 @@ impl Tail {
         kept.add(&text.as_bytes()[..end]);
     }
 
+    pub(crate) fn clear(&self) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Kept::default();
+    }
+
     pub(crate) fn lines(&self) -> Vec<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut lines: Vec<String> = kept.lines.iter().cloned().collect();
@@ -78,7 +82,7 @@ mod tests {
     fn the_end_is_kept_whatever_the_split_and_the_length() {
         let tail = Tail::default();
         for n in 0..100 {
-            tail.push(format!("li").as_bytes());
+            tail.push(b"li");
             tail.push(format!("ne {n}\n").as_bytes());
         }
         tail.push(&vec![b'x'; 1 << 20]);
