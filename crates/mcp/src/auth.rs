@@ -2,7 +2,7 @@
 //! place for tokens and our own ear for the browser's answer.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -45,6 +45,9 @@ struct Kept {
     /// What it refused for want of rights.
     #[serde(default)]
     challenge: Option<String>,
+    /// Given to us when we registered.
+    #[serde(default)]
+    client_secret: Option<String>,
 }
 
 #[derive(Clone)]
@@ -52,9 +55,19 @@ struct Store {
     vault: Arc<dyn Vault>,
     server: String,
     url: String,
+    client_secret: Arc<Mutex<Option<String>>>,
 }
 
 impl Store {
+    fn new(vault: &Arc<dyn Vault>, server: &str, url: &str) -> Self {
+        let (vault, server) = (Arc::clone(vault), server.to_owned());
+        Self { vault, server, url: url.to_owned(), client_secret: Arc::default() }
+    }
+
+    fn secret(&self) -> MutexGuard<'_, Option<String>> {
+        self.client_secret.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn kept(&self) -> Result<Option<Kept>, String> {
         let Some(text) = self.vault.load(&self.server).await? else { return Ok(None) };
         // What cannot be read is as good as nothing: signing in again replaces it.
@@ -77,7 +90,9 @@ impl CredentialStore for Store {
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         let server_url = self.url.clone();
-        let kept = Kept { server_url, credentials: Some(credentials), challenge: None };
+        let client_secret = self.secret().clone();
+        let credentials = Some(credentials);
+        let kept = Kept { server_url, credentials, challenge: None, client_secret };
         self.keep(&kept).await.map_err(AuthError::CredentialStoreError)
     }
 
@@ -101,18 +116,22 @@ pub(crate) async fn signed_in(
     oauth: &OauthSpec,
     vault: &Arc<dyn Vault>,
 ) -> Result<Option<AuthorizationManager>, String> {
-    let store = Store { vault: Arc::clone(vault), server: server.to_owned(), url: url.to_owned() };
-    let Some(Kept { credentials: Some(credentials), .. }) = store.kept().await? else {
+    let store = Store::new(vault, server, url);
+    let Some(Kept { credentials: Some(credentials), client_secret, .. }) = store.kept().await?
+    else {
         return Ok(None);
     };
+    store.secret().clone_from(&client_secret);
     let mut manager = manager(url, &store).await?;
     if !manager.initialize_from_store().await.map_err(|e| e.to_string())? {
         return Ok(None);
     }
-    if let Some(secret) = &oauth.client_secret {
-        let redirect = oauth.redirect_uri.clone().unwrap_or_default();
-        let client = OAuthClientConfig::new(credentials.client_id, redirect)
-            .with_client_secret(secret.clone());
+    if let Some(secret) = oauth.client_secret.clone().or(client_secret) {
+        // Renewing tokens needs no place to come back to, but its form.
+        let usual = format!("http://127.0.0.1:{REGISTERED_PORT}{CALLBACK_PATH}");
+        let redirect = oauth.redirect_uri.clone().unwrap_or(usual);
+        let client =
+            OAuthClientConfig::new(credentials.client_id, redirect).with_client_secret(secret);
         manager.configure_client(client).map_err(|e| e.to_string())?;
     }
     Ok(Some(manager))
@@ -125,7 +144,7 @@ pub(crate) async fn remember_challenge(
     vault: &Arc<dyn Vault>,
     challenge: String,
 ) {
-    let store = Store { vault: Arc::clone(vault), server: server.to_owned(), url: url.to_owned() };
+    let store = Store::new(vault, server, url);
     if let Ok(Some(kept)) = store.kept().await {
         // Without it the person is still told to sign in.
         store.keep(&Kept { challenge: Some(challenge), ..kept }).await.ok();
@@ -147,7 +166,7 @@ pub async fn begin_sign_in(
     vault: &Arc<dyn Vault>,
     challenge: Option<String>,
 ) -> Result<SignIn, String> {
-    let store = Store { vault: Arc::clone(vault), server: server.to_owned(), url: url.to_owned() };
+    let store = Store::new(vault, server, url);
     let kept = store.kept().await?;
     let challenge = challenge.or(kept.as_ref().and_then(|kept| kept.challenge.clone()));
     let mut manager = manager(url, &store).await?;
@@ -156,16 +175,29 @@ pub async fn begin_sign_in(
     manager.set_metadata(found.metadata);
 
     let (listener, callback, redirect) = listen(oauth).await?;
+    let mut scopes = scopes(oauth, challenge.as_deref(), url, kept.and_then(|k| k.credentials));
+    if scopes.is_empty() {
+        scopes = manager.select_initial_scopes(&[]).await;
+    }
+    let (client, secret) = match &oauth.client_id {
+        Some(id) => (id.clone(), oauth.client_secret.clone()),
+        None => {
+            let names: Vec<&str> = scopes.iter().map(String::as_str).collect();
+            let made = manager.register_client("Toolwright", &redirect, &names).await;
+            let made = made.map_err(|e| {
+                format!("it does not let us register ({e}); set oauth.clientId to a client of your own")
+            })?;
+            store.secret().clone_from(&made.client_secret);
+            (made.client_id, made.client_secret)
+        }
+    };
     let mut request = AuthorizationRequest::new(redirect)
         .with_client_name("Toolwright")
-        .with_initial_scope_selection();
-    if let Some(id) = &oauth.client_id {
-        request = request.with_preregistered_client(id.clone());
-        if let Some(secret) = &oauth.client_secret {
-            request = request.with_client_secret(secret.clone());
-        }
+        .with_initial_scope_selection()
+        .with_preregistered_client(client);
+    if let Some(secret) = secret {
+        request = request.with_client_secret(secret);
     }
-    let scopes = scopes(oauth, challenge.as_deref(), url, kept.and_then(|k| k.credentials));
     if !scopes.is_empty() {
         request = request.with_scopes(scopes);
     }

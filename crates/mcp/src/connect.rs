@@ -9,7 +9,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, serve_client_with_lifecycle};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransportConfig, StreamableHttpError,
+};
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
@@ -380,13 +382,21 @@ fn refusal(error: &ClientInitializeError) -> String {
 /// An error with its causes, each said once.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = error.source();
+    let mut cause = below(error);
     while let Some(inner) = cause {
         let words = inner.to_string();
         if !text.contains(&words) {
             text.push_str(&format!(": {words}"));
         }
-        cause = inner.source();
+        cause = below(inner);
     }
     crate::content::cut(&text, 600)
+}
+
+/// The cause of an error. The SDK does not pass on what its HTTP client says.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(inner)) => Some(inner),
+        _ => error.source(),
+    }
 }

@@ -19,6 +19,9 @@ use crate::tail::Tail;
 /// Bytes of one message. A screenshot in base64 has some two million.
 pub(crate) const MESSAGE_CAP_BYTES: usize = 16 << 20;
 
+/// Bytes that are read at a time: what a pipe holds.
+const READ_BYTES: usize = 64 << 10;
+
 /// Bytes from both ends of a message that was too large: its id stands at one of them.
 const ENDS_BYTES: usize = 512;
 
@@ -57,7 +60,7 @@ enum Whole {
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Pipes<R, W> {
     pub(crate) fn new(output: R, input: W, tail: Arc<Tail>) -> Self {
         let input = Arc::new(Mutex::new(Some(input)));
-        Self { output: BufReader::new(output), line: Line::default(), input, tail }
+        Self { output: BufReader::with_capacity(READ_BYTES, output), line: Line::default(), input, tail }
     }
 
     /// The next whole line; nothing at the end.
@@ -68,7 +71,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Pipes<
                 Ok([]) | Err(_) => return None,
                 Ok(available) => available,
             };
-            let end = available.iter().position(|b| *b == b'\n');
+            let end = memchr::memchr(b'\n', available);
             let taken = end.map_or(available.len(), |end| end + 1);
             self.line.push(&available[..end.unwrap_or(taken)]);
             self.output.consume(taken);

@@ -222,13 +222,13 @@ impl Server {
             }
             "flood_stderr" => {
                 let line = format!("{}\n", "e".repeat(1_000));
-                for _ in 0..20_000 {
+                for _ in 0..5_000 {
                     std::io::stderr().write_all(line.as_bytes()).ok();
                 }
                 text("flooded".to_owned())
             }
             "flood_notifications" => {
-                for n in 0..20_000 {
+                for n in 0..6_000 {
                     match n % 3 {
                         0 => self.tell("notifications/message", json!({"level": "info", "data": n})),
                         1 => self.tell("notifications/tools/list_changed", json!({})),
@@ -237,7 +237,18 @@ impl Server {
                 }
                 text("flooded".to_owned())
             }
-            "huge" => text("x".repeat(100 << 20)),
+            "huge" => {
+                // By hand: making JSON of it takes longer than sending it.
+                let mut out = self.out.lock().expect("the output");
+                let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#);
+                out.write_all(head.as_bytes()).ok();
+                let piece = vec![b'x'; 1 << 20];
+                for _ in 0..100 {
+                    out.write_all(&piece).ok();
+                }
+                out.write_all(b"\"}]}}\n").and_then(|()| out.flush()).ok();
+                None
+            }
             "wrong_id" => {
                 let result = json!({"content": []});
                 self.say(&json!({"jsonrpc": "2.0", "id": 987_654, "result": result}));

