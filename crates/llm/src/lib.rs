@@ -24,8 +24,8 @@ mod trace;
 mod transport;
 pub mod wire;
 
-pub use client::client_builder;
 pub use catalogue::{Limits, ModelFacts, Price, Tier, models_of};
+pub use client::client_builder;
 pub use demo::DemoModel;
 pub use describe::describe;
 pub use event::{Event, Finish, FinishReason, Usage};

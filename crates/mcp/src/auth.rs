@@ -185,7 +185,9 @@ pub async fn begin_sign_in(
             let names: Vec<&str> = scopes.iter().map(String::as_str).collect();
             let made = manager.register_client("Toolwright", &redirect, &names).await;
             let made = made.map_err(|e| {
-                format!("it does not let us register ({e}); set oauth.clientId to a client of your own")
+                format!(
+                    "it does not let us register ({e}); set oauth.clientId to a client of your own"
+                )
             })?;
             store.secret().clone_from(&made.client_secret);
             (made.client_id, made.client_secret)
@@ -237,7 +239,9 @@ async fn listen(oauth: &OauthSpec) -> Result<(TcpListener, String, String), Stri
     let usual = if oauth.client_id.is_some() { REGISTERED_PORT } else { 0 };
     let port = oauth.callback_port.or(of_uri).unwrap_or(usual);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(|e| {
-        format!("cannot wait for the browser at port {port}: {e}; oauth.callbackPort chooses another")
+        format!(
+            "cannot wait for the browser at port {port}: {e}; oauth.callbackPort chooses another"
+        )
     })?;
     let port = listener.local_addr().map_err(|e| e.to_string())?.port();
     let callback = given.as_ref().map_or(CALLBACK_PATH.to_owned(), |uri| uri.path().to_owned());

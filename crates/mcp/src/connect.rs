@@ -193,11 +193,7 @@ struct Remote<'a> {
 }
 
 impl Remote<'_> {
-    async fn connect(
-        &self,
-        kind: RemoteKind,
-        around: &Surroundings,
-    ) -> Result<Live, NoConnection> {
+    async fn connect(&self, kind: RemoteKind, around: &Surroundings) -> Result<Live, NoConnection> {
         let headers = headers(self.headers).map_err(NoConnection::Never)?;
         let client = http_client(self.url, &headers).map_err(NoConnection::Never)?;
         if kind == RemoteKind::Sse {
@@ -212,21 +208,18 @@ impl Remote<'_> {
                     Err(error) => error,
                 }
             }
-            None => {
-                match self.streamable(client.clone(), ClientLifecycleMode::Initialize).await {
-                    Ok(live) => return Ok(live),
-                    Err(error) => error,
-                }
-            }
+            None => match self.streamable(client.clone(), ClientLifecycleMode::Initialize).await {
+                Ok(live) => return Ok(live),
+                Err(error) => error,
+            },
         };
         if error.is_authorization_required() || error.auth_challenge().is_some() {
             return Err(self.sign_in(error.auth_challenge()));
         }
         let said = refusal(&error);
         if knows_no_handshake(&said) {
-            let modern = ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-            };
+            let modern =
+                ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
             if let Ok(live) = self.streamable(client.clone(), modern).await {
                 return Ok(live);
             }
@@ -311,14 +304,14 @@ fn has_authorization(headers: &BTreeMap<String, String>) -> bool {
     headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
-fn headers(
-    wanted: &BTreeMap<String, String>,
-) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+fn headers(wanted: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let header = |(name, value): (&String, &String)| {
         let name: HeaderName =
             name.parse().map_err(|_| format!("headers.{name} is no name of a header"))?;
-        let mut value: HeaderValue =
-            value.trim().parse().map_err(|_| format!("headers.{name} has a value that cannot be sent"))?;
+        let mut value: HeaderValue = value
+            .trim()
+            .parse()
+            .map_err(|_| format!("headers.{name} has a value that cannot be sent"))?;
         value.set_sensitive(true);
         Ok((name, value))
     };

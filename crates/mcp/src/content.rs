@@ -119,11 +119,7 @@ impl<'a> Gathered<'a> {
     }
 
     fn image(&mut self, mime: &str, base64: &str) {
-        self.attachments.push(Media {
-            mime: mime.to_owned(),
-            base64: base64.into(),
-            name: None,
-        });
+        self.attachments.push(Media { mime: mime.to_owned(), base64: base64.into(), name: None });
     }
 
     /// A resource inside of a result.
@@ -159,8 +155,7 @@ impl<'a> Gathered<'a> {
     fn keep(&self, base64: &str, mime: &str) -> String {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let Ok(bytes) = STANDARD.decode(base64) else { return "; it is broken".to_owned() };
-        let end: String =
-            mime.rsplit('/').next().unwrap_or_default().chars().take(16).collect();
+        let end: String = mime.rsplit('/').next().unwrap_or_default().chars().take(16).collect();
         let end = crate::name::plain(&end);
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -211,8 +206,14 @@ mod tests {
             17,
         ], "structuredContent": {"n": 1}});
         let output = output(&result, "s", "t", &outputs).unwrap();
-        let expected = ["one", "two", "(sound, audio/wav; kept in ", "[Binary MCP resource omitted: a://d, application/zip, 3 bytes: unsupported type; kept in ",
-            "Resource: a://e (name: e, about: about it)", "not known here: hologram"];
+        let expected = [
+            "one",
+            "two",
+            "(sound, audio/wav; kept in ",
+            "[Binary MCP resource omitted: a://d, application/zip, 3 bytes: unsupported type; kept in ",
+            "Resource: a://e (name: e, about: about it)",
+            "not known here: hologram",
+        ];
         for part in expected {
             assert!(output.output.contains(part), "{part} in {}", output.output);
         }

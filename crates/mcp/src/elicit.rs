@@ -267,10 +267,8 @@ mod tests {
         assert!(items[1].multiple && !items[1].custom);
         let labels: Vec<_> = items[2].options.iter().map(|c| c.label.as_str()).collect();
         assert_eq!(labels, ["High", "Low"]);
-        let content = read(
-            &fields,
-            &replies(&[&["7"], &["g", "r"], &["Low"], &["Ann"], &["1.5"], &["No"]]),
-        );
+        let content =
+            read(&fields, &replies(&[&["7"], &["g", "r"], &["Low"], &["Ann"], &["1.5"], &["No"]]));
         let expected = json!({"age": 7, "colours": ["g", "r"], "level": "lo", "name": "Ann", "score": 1.5, "sure": false});
         assert_eq!(Value::Object(content.unwrap()), expected);
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetPromptRequest,
-    GetPromptRequestParams, InputRequest, InputRequiredResult, JsonObject,
-    PaginatedRequestParams, PingRequest, ReadResourceRequest, ReadResourceRequestParams,
-    RequestOptionalParam, ServerPeerInfo, ServerResult,
+    GetPromptRequestParams, InputRequest, InputRequiredResult, JsonObject, PaginatedRequestParams,
+    PingRequest, ReadResourceRequest, ReadResourceRequestParams, RequestOptionalParam,
+    ServerPeerInfo, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
@@ -103,9 +103,12 @@ impl Live {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let sent = async {
             let options = PeerRequestOptions::no_options();
-            self.peer.send_request_with_option(ping, options).await?.rx.await.map_err(|_| {
-                ServiceError::TransportClosed
-            })?
+            self.peer
+                .send_request_with_option(ping, options)
+                .await?
+                .rx
+                .await
+                .map_err(|_| ServiceError::TransportClosed)?
         };
         match tokio::time::timeout(limit, sent).await {
             // An error is an answer too.
@@ -188,9 +191,9 @@ impl Live {
         let mut cursors = HashSet::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_CAP {
-            let params = cursor.clone().map(|cursor| {
-                PaginatedRequestParams::default().with_cursor(Some(cursor))
-            });
+            let params = cursor
+                .clone()
+                .map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
             let request = what.request(params);
             let page = match self.ask(request, waiting).await {
                 Ok(page) => plain(page)?,
@@ -272,7 +275,8 @@ impl Live {
         &self,
         more: InputRequiredResult,
         waiting: &Waiting<'_>,
-    ) -> Result<(Option<std::collections::BTreeMap<String, Value>>, Option<String>), CallError> {
+    ) -> Result<(Option<std::collections::BTreeMap<String, Value>>, Option<String>), CallError>
+    {
         let call = Some(&*waiting.known.call);
         let mut responses = std::collections::BTreeMap::new();
         for (key, request) in more.input_requests.unwrap_or_default() {

@@ -60,7 +60,12 @@ enum Whole {
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Pipes<R, W> {
     pub(crate) fn new(output: R, input: W, tail: Arc<Tail>) -> Self {
         let input = Arc::new(Mutex::new(Some(input)));
-        Self { output: BufReader::with_capacity(READ_BYTES, output), line: Line::default(), input, tail }
+        Self {
+            output: BufReader::with_capacity(READ_BYTES, output),
+            line: Line::default(),
+            input,
+            tail,
+        }
     }
 
     /// The next whole line; nothing at the end.
@@ -184,10 +189,8 @@ where
                 Whole::TooLong(beyond) => match beyond.as_answer() {
                     Some(answer) => return Some(answer),
                     None => {
-                        self.tail.line(&format!(
-                            "(a message of {} bytes was not taken)",
-                            beyond.length
-                        ));
+                        self.tail
+                            .line(&format!("(a message of {} bytes was not taken)", beyond.length));
                         continue;
                     }
                 },

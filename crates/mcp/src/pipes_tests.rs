@@ -27,7 +27,9 @@ async fn a_message_that_is_too_large_is_answered_in_the_servers_place() {
     let large = "x".repeat(MESSAGE_CAP_BYTES);
     for message in [
         format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\"text\":\"{large}\"}}}}\n"),
-        format!("{{\"result\":{{\"text\":\"\\\"id\\\":8 {large}\"}},\"jsonrpc\":\"2.0\",\"id\":7}}\n"),
+        format!(
+            "{{\"result\":{{\"text\":\"\\\"id\\\":8 {large}\"}},\"jsonrpc\":\"2.0\",\"id\":7}}\n"
+        ),
         format!("{{\"result\":{{\"id\": 3, \"text\":\"{large}\"}}, \"id\": 7 }}\n"),
     ] {
         let (messages, _) = heard(message.into_bytes()).await;
@@ -40,7 +42,9 @@ async fn a_message_that_is_too_large_is_answered_in_the_servers_place() {
 #[tokio::test]
 async fn a_large_message_without_an_id_is_passed_over() {
     let large = "x".repeat(MESSAGE_CAP_BYTES);
-    let text = format!("{{\"method\":\"x\",\"params\":\"{large}\"}}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}\n");
+    let text = format!(
+        "{{\"method\":\"x\",\"params\":\"{large}\"}}\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{}}}}\n"
+    );
     let (messages, noise) = heard(text.into_bytes()).await;
     assert_eq!(messages.len(), 1);
     assert!(noise[0].contains("not taken"), "{noise:?}");

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{
-    ArgumentInfo, ClientRequest, CompleteRequest, CompleteRequestParams, Reference,
-};
+use rmcp::model::{ArgumentInfo, ClientRequest, CompleteRequest, CompleteRequestParams, Reference};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::{Content, Media};

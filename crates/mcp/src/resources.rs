@@ -161,8 +161,7 @@ pub(crate) async fn list(
     listing: Listing,
     cancel: &CancellationToken,
 ) -> Result<Vec<Value>, String> {
-    let unavailable =
-        |why| format!("The MCP server {} is not available: {why}", server.spec.name);
+    let unavailable = |why| format!("The MCP server {} is not available: {why}", server.spec.name);
     let live = server.live(cancel).await.map_err(unavailable)?;
     let known = server.hub.begin(None);
     let waiting = Waiting { known: &known, timeout: server.spec.timeout, cancel };
@@ -179,8 +178,7 @@ pub(crate) async fn read(
     desk: Option<CallDesk>,
     cancel: &CancellationToken,
 ) -> Result<Value, String> {
-    let unavailable =
-        |why| format!("The MCP server {} is not available: {why}", server.spec.name);
+    let unavailable = |why| format!("The MCP server {} is not available: {why}", server.spec.name);
     let live = server.live(cancel).await.map_err(unavailable)?;
     let known = server.hub.begin(desk);
     let waiting = Waiting { known: &known, timeout: server.spec.timeout, cancel };
@@ -235,7 +233,10 @@ impl Tool for ReadResource {
         let result = read(&server, &uri, Some(desk), &context.cancel).await;
         let result = result.map_err(ToolError::ForModel)?;
         content::resource(&result, &context.outputs).ok_or_else(|| {
-            ToolError::for_model(format!("The MCP server {} has nothing at {uri}.", server.spec.name))
+            ToolError::for_model(format!(
+                "The MCP server {} has nothing at {uri}.",
+                server.spec.name
+            ))
         })
     }
 }

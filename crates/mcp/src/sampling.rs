@@ -89,8 +89,7 @@ pub(crate) async fn answer(
     let sampled = sampler.sample(request).await.map_err(|why| ErrorData::internal_error(why, None));
     let Sampled { model, text, was_cut, cost } = sampled?;
     call.spend(cost);
-    let message =
-        SamplingMessage::new(Role::Assistant, SamplingMessageContentBlock::text(text));
+    let message = SamplingMessage::new(Role::Assistant, SamplingMessageContentBlock::text(text));
     let mut result = CreateMessageResult::new(message, model);
     let reason = match was_cut {
         true => CreateMessageResult::STOP_REASON_END_MAX_TOKEN,
@@ -104,11 +103,9 @@ fn turn(message: SamplingMessage) -> SamplingTurn {
     let by_model = message.role == Role::Assistant;
     let content = message.content.into_vec().into_iter().map(|block| match block {
         SamplingMessageContentBlock::Text(text) => Content::text(text.text),
-        SamplingMessageContentBlock::Image(image) => Content::Media(Media {
-            mime: image.mime_type,
-            base64: image.data.into(),
-            name: None,
-        }),
+        SamplingMessageContentBlock::Image(image) => {
+            Content::Media(Media { mime: image.mime_type, base64: image.data.into(), name: None })
+        }
         other => Content::text(format!("(left out: {})", kind(&other))),
     });
     SamplingTurn { by_model, content: content.collect() }

@@ -30,8 +30,9 @@ use crate::pipes::MESSAGE_CAP_BYTES;
 pub const AGENT: &str = "agent";
 
 /// Works on a prompt as a whole agent and gives its last words.
-pub type RunAgent =
-    Arc<dyn Fn(String, CancellationToken) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+pub type RunAgent = Arc<
+    dyn Fn(String, CancellationToken) -> BoxFuture<'static, Result<String, String>> + Send + Sync,
+>;
 
 /// What is offered to others.
 #[derive(Clone)]
@@ -62,7 +63,9 @@ pub async fn serve_http(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), String> {
     if !address.ip().is_loopback() {
-        return Err(format!("{address} can be reached from elsewhere, and there is no password: use 127.0.0.1"));
+        return Err(format!(
+            "{address} can be reached from elsewhere, and there is no password: use 127.0.0.1"
+        ));
     }
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|e| format!("cannot listen at {address}: {e}"))?;

@@ -43,8 +43,15 @@ pub(crate) enum Phase {
     Starting,
     Ready(Arc<Live>),
     /// With the reason, its last words, and whether it is tried again by itself.
-    Down { reason: String, words: Vec<String>, again: bool },
-    SignIn { reason: String, challenge: Option<String> },
+    Down {
+        reason: String,
+        words: Vec<String>,
+        again: bool,
+    },
+    SignIn {
+        reason: String,
+        challenge: Option<String>,
+    },
 }
 
 pub(crate) struct Server {
@@ -102,8 +109,7 @@ impl Server {
     /// Until it is ready or is not going to be.
     pub(crate) async fn settled(&self) -> Phase {
         let mut phase = self.phase.subscribe();
-        let decided =
-            phase.wait_for(|phase| !matches!(phase, Phase::Starting | Phase::Idle)).await;
+        let decided = phase.wait_for(|phase| !matches!(phase, Phase::Starting | Phase::Idle)).await;
         decided.map_or(Phase::Off, |phase| phase.clone())
     }
 
@@ -126,7 +132,9 @@ impl Server {
                     reason
                 }
                 Phase::Down { reason, .. } => reason,
-                Phase::Idle | Phase::Starting | Phase::Ready(_) => "it is still starting".to_owned(),
+                Phase::Idle | Phase::Starting | Phase::Ready(_) => {
+                    "it is still starting".to_owned()
+                }
             };
             tokio::select! {
                 changed = phase.changed() => if changed.is_err() { return Err(reason) },
@@ -191,7 +199,9 @@ impl Server {
                     None
                 }
                 NoConnection::Again(reason) if tries >= TRIES => {
-                    self.give_up(format!("{reason}; it failed {tries} times and is not tried again"));
+                    self.give_up(format!(
+                        "{reason}; it failed {tries} times and is not tried again"
+                    ));
                     None
                 }
                 NoConnection::Again(reason) => {
@@ -232,7 +242,13 @@ impl Server {
             Ok(()) => {}
             Err(error) => {
                 live.close().await;
-                return Err(NoConnection::Again(format!("it does not list its tools: {error}")));
+                return Err(match error {
+                    CallError::Denied { challenge, .. } => NoConnection::SignIn {
+                        reason: format!("it wants you to sign in: tw mcp auth {}", self.spec.name),
+                        challenge: Some(challenge),
+                    },
+                    other => NoConnection::Again(format!("it does not list its tools: {other}")),
+                });
             }
         }
         let resources = live.info.capabilities.resources.is_some();
@@ -305,7 +321,8 @@ impl Server {
                 let mut words = self.last_words();
                 words.extend(self.hub.how_it_ended());
                 let last = words.iter().rev().take(3).rev().cloned().collect::<Vec<_>>().join("\n");
-                let last = if last.is_empty() { last } else { format!("\nIts last words:\n{last}") };
+                let last =
+                    if last.is_empty() { last } else { format!("\nIts last words:\n{last}") };
                 format!(
                     "The MCP server {name} ended during the call. Whether it took effect is not known. It is started again.{last}"
                 )
@@ -313,7 +330,9 @@ impl Server {
             CallError::Transport(text) => self.explain_transport(text),
             CallError::Denied { text, challenge } => {
                 self.remember(challenge).await;
-                format!("The MCP server {name} wants you to sign in again with more rights: tw mcp auth {name} ({text})")
+                format!(
+                    "The MCP server {name} wants you to sign in again with more rights: tw mcp auth {name} ({text})"
+                )
             }
             other => format!("The MCP server {name}: {other}."),
         }

@@ -192,7 +192,9 @@ impl Servers {
     /// The address of a remote server, and how to sign in there, if that can be done.
     pub fn oauth(&self, name: &str) -> Result<(String, OauthSpec), String> {
         match &self.named(name)?.spec.launch {
-            Launch::Local { .. } => Err(format!("{name} runs on this machine: there is no signing in")),
+            Launch::Local { .. } => {
+                Err(format!("{name} runs on this machine: there is no signing in"))
+            }
             Launch::Remote { oauth: Oauth::Off, .. } => {
                 Err(format!("mcp.{name}.oauth is false: signing in is turned off"))
             }

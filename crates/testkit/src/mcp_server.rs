@@ -144,14 +144,22 @@ impl Server {
                 Some(result) => result,
                 None => return,
             },
-            "prompts/list" => json!({"prompts": [{"name": "greet", "description": "Greets somebody",
-                "arguments": [{"name": "who", "required": true}]}]}),
+            "prompts/list" => {
+                json!({"prompts": [{"name": "greet", "description": "Greets somebody",
+                "arguments": [{"name": "who", "required": true}]}]})
+            }
             "prompts/get" => json!({"messages": [{"role": "user", "content":
                 {"type": "text", "text": format!("Say hello to {}.", params["arguments"]["who"].as_str().unwrap_or("nobody"))}}]}),
-            "resources/list" => json!({"resources": [{"uri": "fake://notes", "name": "notes", "mimeType": "text/plain"}]}),
-            "resources/templates/list" => json!({"resourceTemplates": [{"uriTemplate": "fake://{name}", "name": "any"}]}),
-            "resources/read" => json!({"contents": [{"uri": params["uri"], "mimeType": "text/plain",
-                "text": format!("the content of {}", params["uri"].as_str().unwrap_or_default())}]}),
+            "resources/list" => {
+                json!({"resources": [{"uri": "fake://notes", "name": "notes", "mimeType": "text/plain"}]})
+            }
+            "resources/templates/list" => {
+                json!({"resourceTemplates": [{"uriTemplate": "fake://{name}", "name": "any"}]})
+            }
+            "resources/read" => {
+                json!({"contents": [{"uri": params["uri"], "mimeType": "text/plain",
+                "text": format!("the content of {}", params["uri"].as_str().unwrap_or_default())}]})
+            }
             "ping" | "logging/setLevel" => json!({}),
             other if other.starts_with("notifications/") => return,
             other => {
@@ -230,7 +238,9 @@ impl Server {
             "flood_notifications" => {
                 for n in 0..6_000 {
                     match n % 3 {
-                        0 => self.tell("notifications/message", json!({"level": "info", "data": n})),
+                        0 => {
+                            self.tell("notifications/message", json!({"level": "info", "data": n}))
+                        }
                         1 => self.tell("notifications/tools/list_changed", json!({})),
                         _ => self.tell("notifications/unheard_of", json!({"n": n})),
                     }
@@ -240,7 +250,9 @@ impl Server {
             "huge" => {
                 // By hand: making JSON of it takes longer than sending it.
                 let mut out = self.out.lock().expect("the output");
-                let head = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#);
+                let head = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":""#
+                );
                 out.write_all(head.as_bytes()).ok();
                 let piece = vec![b'x'; 1 << 20];
                 for _ in 0..100 {
@@ -281,7 +293,8 @@ impl Server {
             "sample" => {
                 let content = json!({"type": "text", "text": "What is the capital of France?"});
                 let messages = json!([{"role": "user", "content": content}]);
-                let params = json!({"messages": messages, "systemPrompt": "Be brief.", "maxTokens": 50});
+                let params =
+                    json!({"messages": messages, "systemPrompt": "Be brief.", "maxTokens": 50});
                 let answer = self.ask("sampling/createMessage", params);
                 text(format!("{}{}", answer["result"], answer["error"]))
             }
@@ -292,7 +305,9 @@ impl Server {
                 {"type": "resource_link", "uri": "fake://notes", "name": "notes"},
             ]})),
             "structured" => Some(json!({"content": [], "structuredContent": {"degrees": 21}})),
-            "fail" => Some(json!({"isError": true, "content": [{"type": "text", "text": "it went wrong"}]})),
+            "fail" => Some(
+                json!({"isError": true, "content": [{"type": "text", "text": "it went wrong"}]}),
+            ),
             "lines" => text((1..=5_000).map(|n| format!("{n}\n")).collect()),
             "cancelled" => text(json!(*self.cancelled.lock().expect("a list")).to_string()),
             "progress" => {
@@ -316,7 +331,8 @@ impl Server {
                     await_file(&after);
                 }
                 let before = std::fs::read_to_string(word("file")).unwrap_or_default();
-                std::fs::write(word("file"), format!("{before}{}\n", word("text"))).expect("a file");
+                std::fs::write(word("file"), format!("{before}{}\n", word("text")))
+                    .expect("a file");
                 text("noted".to_owned())
             }
             other => {

@@ -82,11 +82,12 @@ fn of_server(id: &str, own: &McpSettings) -> Vec<(String, String)> {
         let secret = value.split_once(' ').map_or(value.as_str(), |(_, rest)| rest);
         (format!("mcp.{id}.headers.{name}"), secret.to_owned())
     });
-    let variables = own.environment.iter().filter(|(name, value)| {
-        authorises(name, value) || name.to_lowercase().ends_with("_key")
-    });
-    let variables = variables
-        .map(|(name, value)| (format!("mcp.{id}.environment.{name}"), value.clone()));
+    let variables = own
+        .environment
+        .iter()
+        .filter(|(name, value)| authorises(name, value) || name.to_lowercase().ends_with("_key"));
+    let variables =
+        variables.map(|(name, value)| (format!("mcp.{id}.environment.{name}"), value.clone()));
     let secret = match &own.oauth {
         Some(OauthSetting::With(oauth)) => oauth.client_secret.clone(),
         _ => None,

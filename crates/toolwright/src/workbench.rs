@@ -465,7 +465,11 @@ impl Workbench {
     }
 
     /// What `@server:uri` in a prompt stands for, as further content of it; and what could not be had.
-    pub async fn mentioned(&self, content: &[Content], outputs: PathBuf) -> (Vec<Content>, Vec<String>) {
+    pub async fn mentioned(
+        &self,
+        content: &[Content],
+        outputs: PathBuf,
+    ) -> (Vec<Content>, Vec<String>) {
         let outputs = toolwright_tool::Outputs::new(outputs).masking(self.secrets().clone());
         mcp::mentioned(content, &self.mcp, &outputs).await
     }

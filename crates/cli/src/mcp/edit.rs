@@ -46,7 +46,8 @@ pub fn remove(bench: &Workbench, name: &str) -> Result<Exit, Problem> {
         let list = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         return Err(Problem::usage(format!("there is no MCP server {name:?}; configured: {list}")));
     };
-    let shared = origin.path.file_name().is_some_and(|file| file.to_string_lossy().ends_with("mcp.json"));
+    let shared =
+        origin.path.file_name().is_some_and(|file| file.to_string_lossy().ends_with("mcp.json"));
     let section = if shared { "mcpServers" } else { "mcp" };
     change(&origin.path, section, name, None)?;
     note(&format!("{name} is no longer in {}.", origin.path.display()));

@@ -35,12 +35,15 @@ pub async fn serve(bench: &Workbench, options: Serve) -> Result<Exit, Problem> {
             let unknown = list.iter().find(|name| *name != AGENT && !names.contains(name));
             if let Some(unknown) = unknown {
                 let known = names.join(", ");
-                return Err(Problem::usage(format!("there is no tool {unknown:?}; known: {known}")));
+                return Err(Problem::usage(format!(
+                    "there is no tool {unknown:?}; known: {known}"
+                )));
             }
             list.iter().filter(|name| *name != AGENT).cloned().collect()
         }
     };
-    let asked = |name: &str| options.tools.as_ref().is_some_and(|all| all.iter().any(|n| n == name));
+    let asked =
+        |name: &str| options.tools.as_ref().is_some_and(|all| all.iter().any(|n| n == name));
     let with_agent = options.tools.is_none() || asked(AGENT) || asked("all");
     let offering = Offering {
         pipeline: bench.pipeline(registry, &gate, &Arc::default(), outputs),

@@ -74,7 +74,11 @@ fn tools_of_a_server_go_the_same_way_as_our_own() {
     assert_eq!(results[0], "hello");
     assert_eq!(results[1], "{\"degrees\":21}");
     assert_eq!(results[2], "it went wrong");
-    assert!(results[3].contains("kept in") && results[3].contains("fake://notes"), "{}", results[3]);
+    assert!(
+        results[3].contains("kept in") && results[3].contains("fake://notes"),
+        "{}",
+        results[3]
+    );
     assert!(results[4].contains("(Output cut: lines 1-2000 of 5000"), "{}", results[4]);
     assert!(String::from_utf8_lossy(&last.raw).contains("image/png"));
     assert_eq!(processes_with(&marker), Vec::<String>::new());
@@ -121,7 +125,9 @@ fn a_slow_server_holds_up_nothing_and_its_tools_join_at_the_end_of_the_list() {
         let turns = request.messages().len();
         match offered(request).contains(&"slow_echo".to_owned()) {
             // The server is only let go by the first answer: it cannot have been waited for.
-            false if turns == 1 => Answer::call("bash", json!({"command": format!("touch {path}")})),
+            false if turns == 1 => {
+                Answer::call("bash", json!({"command": format!("touch {path}")}))
+            }
             false => Answer::call("bash", json!({"command": format!("sleep 0.05 # {turns}")})),
             true if !request.raw.windows(9).any(|w| w == b"late word") => {
                 Answer::call("slow_echo", json!({"text": "a late word"}))
@@ -130,9 +136,8 @@ fn a_slow_server_holds_up_nothing_and_its_tools_join_at_the_end_of_the_list() {
         }
     });
     let entry = fake(&["wait_for_file", &go.display().to_string()]);
-    let folder = folder()
-        .user_config(&config(json!({ "slow": entry })))
-        .with_model(&model, Wire::Anthropic);
+    let folder =
+        folder().user_config(&config(json!({ "slow": entry }))).with_model(&model, Wire::Anthropic);
     let run = folder.tw(&RUN).expect(0);
     std::fs::remove_file(&go).ok();
     assert!(run.stderr.contains("the MCP server slow is still starting"), "{}", run.stderr);
@@ -168,10 +173,16 @@ fn a_server_that_fails_is_named_with_its_reason_everywhere() {
     let server = ModelServer::start([Answer::text("Done.")]);
     let gone = json!({"type": "local", "command": ["/no/such/program"]});
     let folder = folder()
-        .user_config(&config(json!({"bad": fake(&["die"]), "gone": gone, "good": ready(fake(&["ok"]))})))
+        .user_config(&config(
+            json!({"bad": fake(&["die"]), "gone": gone, "good": ready(fake(&["ok"]))}),
+        ))
         .with_model(&server, Wire::Anthropic);
     let run = folder.tw(&RUN).expect(0);
-    assert!(run.stderr.contains("! the MCP server gone does not work: cannot start"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("! the MCP server gone does not work: cannot start"),
+        "{}",
+        run.stderr
+    );
     let list = folder.tw(&["mcp", "list"]).expect(0).stdout;
     for expected in [
         "✗ bad  failed",
@@ -186,7 +197,8 @@ fn a_server_that_fails_is_named_with_its_reason_everywhere() {
     assert!(doctor.contains("! ✗ bad  failed") && doctor.contains("flux capacitor"), "{doctor}");
     let json = folder.tw(&["mcp", "list", "--json"]).expect(0).stdout;
     let all: Value = serde_json::from_str(&json).unwrap();
-    let states: Vec<_> = all.as_array().unwrap().iter().map(|s| s["state"].as_str().unwrap()).collect();
+    let states: Vec<_> =
+        all.as_array().unwrap().iter().map(|s| s["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["failed", "failed", "connected"]);
 }
 
@@ -251,7 +263,8 @@ fn one_server_serves_a_run_and_its_sub_agents() {
             (true, 1) => Answer::call("fake_echo", json!({"text": "from below"})),
             (true, _) => Answer::text("Done."),
             (false, 1) => {
-                let task = json!({"description": "x", "prompt": "the piece", "subagent_type": "general"});
+                let task =
+                    json!({"description": "x", "prompt": "the piece", "subagent_type": "general"});
                 Reply::default().call("fake_echo", json!({"text": "a"})).call("task", task).into()
             }
             (false, _) => Answer::text("All done."),
@@ -261,7 +274,10 @@ fn one_server_serves_a_run_and_its_sub_agents() {
         .user_config(&config(json!({"fake": ready(fake(&["starts", "starts"]))})))
         .with_model(&model, Wire::Anthropic);
     folder.tw(&RUN).expect(0);
-    let below = model.requests().into_iter().rfind(|r| r.messages()[0]["content"].to_string().contains("the piece"));
+    let below = model
+        .requests()
+        .into_iter()
+        .rfind(|r| r.messages()[0]["content"].to_string().contains("the piece"));
     assert_eq!(results(&below.unwrap()), ["from below"]);
     assert_eq!(folder.read("starts").lines().count(), 1);
 }
@@ -285,7 +301,9 @@ fn a_resource_that_is_mentioned_is_part_of_the_prompt_and_can_be_read_by_the_mod
     let said = server.requests()[0].messages()[0]["content"].to_string();
     assert!(said.contains("the content of fake://notes"), "{said}");
     let told = results(&server.last_request());
-    assert!(told[0].contains("\"uri\": \"fake://notes\"") && told[0].contains("\"server\": \"fake\""));
+    assert!(
+        told[0].contains("\"uri\": \"fake://notes\"") && told[0].contains("\"server\": \"fake\"")
+    );
     assert_eq!(told[1], "Resource: fake://x\nMIME: text/plain\nthe content of fake://x");
     assert!(told[2].contains("Servers with resources: fake."), "{}", told[2]);
     let prompt = folder.tw(&["mcp", "prompt", "fake:greet", "Ann"]).expect(0);
@@ -305,7 +323,14 @@ fn a_server_may_ask_the_person_and_gets_what_was_said() {
         .user_config(&config(json!({"fake": ready(fake(&["ok"]))})))
         .with_model(&server, Wire::Anthropic);
     let mut run = folder.converse(&[
-        "run", "--auto", "--format", "json", "--commands", "-m", "anthropic/m", "go",
+        "run",
+        "--auto",
+        "--format",
+        "json",
+        "--commands",
+        "-m",
+        "anthropic/m",
+        "go",
     ]);
     run.wait_for("\"inquiry\"");
     run.say(r#"{"type":"reply","id":0,"answers":[["green"],[]]}"#);
@@ -351,9 +376,14 @@ fn servers_are_added_to_and_taken_out_of_a_file_that_stays_as_it_was() {
     let path = folder.root().join("home/.config/toolwright/toolwright.json");
     let program = program("fake_mcp").display().to_string();
     folder.tw(&["mcp", "add", "here", "--env", "A=b=c", "--", &program, "ok"]).expect(0);
-    folder.tw(&["mcp", "add", "there", "--url", "https://example.com/mcp", "--header", "X-A=1"]).expect(0);
+    folder
+        .tw(&["mcp", "add", "there", "--url", "https://example.com/mcp", "--header", "X-A=1"])
+        .expect(0);
     let text = std::fs::read_to_string(&path).unwrap();
-    assert!(text.contains("// mine") && text.contains("\"A\": \"b=c\"") && text.contains("X-A"), "{text}");
+    assert!(
+        text.contains("// mine") && text.contains("\"A\": \"b=c\"") && text.contains("X-A"),
+        "{text}"
+    );
     folder.tw(&["mcp", "remove", "there"]).expect(0);
     let list = folder.tw(&["mcp", "list"]).expect(0).stdout;
     assert!(list.contains("✓ here  connected") && !list.contains("there"), "{list}");
@@ -380,7 +410,11 @@ fn settings_that_cannot_work_are_named_with_their_file() {
         (json!({"a": {"command": "x"}}), "mcp.a.command"),
     ] {
         let run = folder().user_config(&config(servers)).tw(&["tools"]).expect(2);
-        assert!(run.stderr.contains(expected) && run.stderr.contains("toolwright.json"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains(expected) && run.stderr.contains("toolwright.json"),
+            "{}",
+            run.stderr
+        );
     }
     let only_off = folder().user_config(&config(json!({"a": {"enabled": false}})));
     let run = only_off.tw(&["mcp", "list"]).expect(0);

@@ -41,8 +41,9 @@ fn a_call_that_is_never_answered_is_given_up_and_the_server_goes_on() {
     // The start has to fit into it as well.
     entry["timeout"] = json!(3_000);
     entry["required"] = json!(true);
-    let folder =
-        folder().user_config(&config(json!({ "fake": entry }))).with_model(&server, Wire::Anthropic);
+    let folder = folder()
+        .user_config(&config(json!({ "fake": entry })))
+        .with_model(&server, Wire::Anthropic);
     folder.tw(&RUN).expect(0);
     let told = results(&server.last_request());
     assert!(told[0].contains("no sign of life for 3 s"), "{}", told[0]);
@@ -60,11 +61,16 @@ fn a_server_that_ends_during_a_call_is_started_again() {
     ]);
     let mut entry = fake(&["starts", "starts"]);
     entry["required"] = json!(true);
-    let folder =
-        folder().user_config(&config(json!({ "fake": entry }))).with_model(&server, Wire::Anthropic);
+    let folder = folder()
+        .user_config(&config(json!({ "fake": entry })))
+        .with_model(&server, Wire::Anthropic);
     folder.tw(&RUN).expect(0);
     let told = results(&server.last_request());
-    assert!(told[0].contains("ended during the call") && told[0].contains("out of cheese"), "{}", told[0]);
+    assert!(
+        told[0].contains("ended during the call") && told[0].contains("out of cheese"),
+        "{}",
+        told[0]
+    );
     assert_eq!(told[1], "again");
     assert_eq!(folder.read("starts").lines().count(), 2);
 }
@@ -122,9 +128,8 @@ fn many_sessions_with_five_servers_each_leave_no_process() {
             Answer::call("ok_echo", json!({"text": "x"})),
             Answer::text("Done."),
         ]);
-        let folder = folder()
-            .user_config(&config(json!(servers)))
-            .with_model(&server, Wire::Anthropic);
+        let folder =
+            folder().user_config(&config(json!(servers))).with_model(&server, Wire::Anthropic);
         folder.tw(&RUN).expect(0);
         assert_eq!(processes_with(&marker), Vec::<String>::new(), "after session {n}");
     }

@@ -210,7 +210,9 @@ fn streamable(stream: &TcpStream, request: &Request, now: &mut State, base: &str
         now.calls += 1;
         let rights = now.scope.split(' ').any(|scope| scope == "admin");
         if message["params"]["name"] == "admin" && !rights {
-            let more = format!("WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"admin\", {where_to}\r\n");
+            let more = format!(
+                "WWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"admin\", {where_to}\r\n"
+            );
             return answer(stream, "403 Forbidden", &more, "");
         }
     }
@@ -227,8 +229,10 @@ fn streamable(stream: &TcpStream, request: &Request, now: &mut State, base: &str
 fn mcp(_: &mut State, message: &Value) -> Option<Value> {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     match message["method"].as_str()? {
-        "initialize" => Some(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-            "serverInfo": {"name": "web", "version": "1"}})),
+        "initialize" => {
+            Some(json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "web", "version": "1"}}))
+        }
         "tools/list" => Some(json!({"tools": [tool("echo"), tool("admin")]})),
         "tools/call" => {
             let text = message["params"]["arguments"]["text"].as_str().unwrap_or("done");
@@ -264,7 +268,8 @@ fn at(url: &str) -> Folder {
 
 #[test]
 fn signing_in_finds_its_way_keeps_its_tokens_and_renews_them() {
-    let web = Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });
+    let web =
+        Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });
     let folder = at(&web.url("/mcp"));
     let list = folder.tw(&["mcp", "list"]).expect(0).stdout;
     assert!(list.contains("needs sign-in") && list.contains("tw mcp auth web"), "{list}");
@@ -306,7 +311,8 @@ fn signing_in_finds_its_way_keeps_its_tokens_and_renews_them() {
 
 #[test]
 fn rights_that_are_missing_are_asked_for_together_with_those_that_are_there() {
-    let web = Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });
+    let web =
+        Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });
     let folder = at(&web.url("/mcp"));
     sign_in(&folder);
     let run = folder.tw(&["mcp", "call", "web", "admin", "--auto"]).expect(1);
@@ -343,7 +349,9 @@ fn the_older_way_over_http_is_found_and_headers_are_sent() {
     let run = folder.tw(&["mcp", "call", "web", "echo", &arguments, "--auto"]).expect(0);
     assert_eq!(run.stdout, "old\n");
     let headers = web.state.lock().unwrap().headers.clone();
-    assert!(headers.len() > 3 && headers.iter().all(|h| h.get("x-team").is_some_and(|v| v == "blue")));
+    assert!(
+        headers.len() > 3 && headers.iter().all(|h| h.get("x-team").is_some_and(|v| v == "blue"))
+    );
 }
 
 #[test]

@@ -38,8 +38,12 @@ fn what_only_reads_is_offered_and_an_agent_and_nothing_else() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .find(|line| line["id"] == 2)
         .unwrap();
-    let names: Vec<_> =
-        list["result"]["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = list["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].as_str().unwrap())
+        .collect();
     for name in ["agent", "grep", "read"] {
         assert!(names.contains(&name), "{names:?}");
     }

@@ -83,7 +83,8 @@ fn launch(settings: &McpSettings, directory: &Path) -> Result<Launch, String> {
     if kind == McpKind::Local {
         let command = command.clone().filter(|words| words.iter().any(|word| !word.is_empty()));
         let command = command.ok_or("a local server needs \"command\": [\"program\", …]")?;
-        let directory = cwd.as_ref().map_or_else(|| directory.to_owned(), |own| directory.join(own));
+        let directory =
+            cwd.as_ref().map_or_else(|| directory.to_owned(), |own| directory.join(own));
         return Ok(Launch::Local { command, directory, environment: environment.clone() });
     }
     let url = url.clone().ok_or("a remote server needs \"url\"")?;
@@ -181,9 +182,10 @@ fn mentions<'a>(text: &'a str, names: &'a [String]) -> Vec<(&'a str, &'a str)> {
     let word = |word: &'a str| {
         let rest = word.strip_prefix('@')?;
         let of = |name: &'a String| Some((name.as_str(), rest.strip_prefix(name.as_str())?));
-        let (name, uri) = names.iter().filter_map(of).find_map(|(name, rest)| {
-            rest.strip_prefix(':').map(|uri| (name, uri))
-        })?;
+        let (name, uri) = names
+            .iter()
+            .filter_map(of)
+            .find_map(|(name, rest)| rest.strip_prefix(':').map(|uri| (name, uri)))?;
         let uri = uri.trim_end_matches([',', '.', ';', '!', '?', ')', '"']);
         (!uri.is_empty()).then_some((name, uri))
     };
@@ -197,7 +199,8 @@ mod tests {
     #[test]
     fn only_known_servers_are_mentioned() {
         let names = ["docs".to_owned(), "a b".to_owned()];
-        let text = "See @docs:note://1, and @docs: or me@docs:x or @other:y (not) @docs:file:///a.b.";
+        let text =
+            "See @docs:note://1, and @docs: or me@docs:x or @other:y (not) @docs:file:///a.b.";
         assert_eq!(mentions(text, &names), [("docs", "note://1"), ("docs", "file:///a.b")]);
     }
 
@@ -218,10 +221,10 @@ mod tests {
             assert!(problem.contains(expected), "{value}: {problem}");
         }
         let local = of(json!({"command": ["a", "b"], "cwd": "sub"})).unwrap();
-        assert!(matches!(local, Launch::Local { directory, .. } if directory == Path::new("/work/sub")));
-        let sse = of(json!({"type": "sse", "url": "http://x/", "oauth": false})).unwrap();
         assert!(
-            matches!(sse, Launch::Remote { kind: RemoteKind::Sse, oauth: Oauth::Off, .. })
+            matches!(local, Launch::Local { directory, .. } if directory == Path::new("/work/sub"))
         );
+        let sse = of(json!({"type": "sse", "url": "http://x/", "oauth": false})).unwrap();
+        assert!(matches!(sse, Launch::Remote { kind: RemoteKind::Sse, oauth: Oauth::Off, .. }));
     }
 }
