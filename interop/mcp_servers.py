@@ -217,10 +217,11 @@ def everything(bench, what, entry, stdio):
         ("list_mcp_resources", {}),
         ("list_mcp_resource_templates", {}),
         ("read_mcp_resource", {"server": "every", "uri": "demo://resource/dynamic/text/1"}),
+        (e + "simulate-research-query", {"topic": "tea", "ambiguous": False}),
         (e + "get-roots-list", {}),
     ]
     expected = ["hello", "42", "", "", "temperature", "demo://resource", "demo://resource", "PATH" if stdio else "",
-                "completed", "sampled words", "", "", "", "demo://resource/static", "uriTemplate", "Resource:", ""]
+                "completed", "sampled words", "", "", "", "demo://resource/static", "uriTemplate", "Resource:", "tea", ""]
     if stdio:
         expected[-1] = "file://"
     _, requests, _ = bench.check(f"{what}, tools", calls, expected,

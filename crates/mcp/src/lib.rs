@@ -28,6 +28,7 @@ mod servers;
 mod spec;
 mod sse;
 mod tail;
+mod tasks;
 mod tool;
 mod watched;
 

@@ -123,10 +123,18 @@ impl Live {
         arguments: JsonObject,
         waiting: &Waiting<'_>,
     ) -> Result<Value, CallError> {
-        let mut params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let mut params =
+            CallToolRequestParams::new(name.to_owned()).with_arguments(arguments.clone());
         for _ in 0..ROUNDS_CAP {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            match self.ask(request, waiting).await? {
+            let answer = match self.ask(request, waiting).await {
+                Err(CallError::Refused(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                    let refused = CallError::Refused(error);
+                    return self.call_as_task(name, &arguments, waiting, refused).await;
+                }
+                answer => answer?,
+            };
+            match answer {
                 ServerResult::InputRequiredResult(more) => {
                     let (responses, state) = self.give(more, waiting).await?;
                     params.input_responses = responses;

@@ -54,7 +54,7 @@ impl Servers {
                 server: server.spec.name.clone(),
                 name: text(item, "name"),
                 description: text(item, "description"),
-                arguments: item["arguments"].as_array().map(arguments).unwrap_or_default(),
+                arguments: item["arguments"].as_array().map(|list| arguments(list)).unwrap_or_default(),
             }));
         }
         found
@@ -110,7 +110,7 @@ impl Servers {
                 names.join(", ")
             ));
         };
-        let wanted = item["arguments"].as_array().map(arguments).unwrap_or_default();
+        let wanted = item["arguments"].as_array().map(|list| arguments(list)).unwrap_or_default();
         let given = fill(&wanted, words)?;
         let live = server.live(cancel).await?;
         let known = server.hub.begin(None);
@@ -171,7 +171,7 @@ impl Servers {
     }
 }
 
-fn arguments(list: &Vec<Value>) -> Vec<PromptArgument> {
+fn arguments(list: &[Value]) -> Vec<PromptArgument> {
     let argument = |item: &Value| PromptArgument {
         name: text(item, "name"),
         description: text(item, "description"),
