@@ -2,6 +2,8 @@
 //!
 //!     cargo bench -p toolwright-mcp --bench calls
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;

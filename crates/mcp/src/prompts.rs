@@ -54,7 +54,8 @@ impl Servers {
                 server: server.spec.name.clone(),
                 name: text(item, "name"),
                 description: text(item, "description"),
-                arguments: item["arguments"].as_array().map(|list| arguments(list)).unwrap_or_default(),
+                arguments:
+                    item["arguments"].as_array().map(|list| arguments(list)).unwrap_or_default(),
             }));
         }
         found
