@@ -129,7 +129,7 @@ impl Live {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let answer = match self.ask(request, waiting).await {
                 Err(CallError::Refused(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                    let refused = CallError::Refused(error);
+                    let refused = Err(CallError::Refused(error));
                     return self.call_as_task(name, &arguments, waiting, refused).await;
                 }
                 answer => answer?,
@@ -140,7 +140,13 @@ impl Live {
                     params.input_responses = responses;
                     params.request_state = state;
                 }
-                other => return plain(other),
+                other => {
+                    let answer = plain(other)?;
+                    if crate::tasks::is_wanted(&answer) {
+                        return self.call_as_task(name, &arguments, waiting, Ok(answer)).await;
+                    }
+                    return Ok(answer);
+                }
             }
         }
         Err(too_many_rounds())

@@ -189,6 +189,7 @@ impl Server {
                 Err(failed) => failed,
             };
             tries += 1;
+            let signed_out = matches!(failed, NoConnection::SignIn { .. });
             let pause = match failed {
                 NoConnection::SignIn { reason, challenge } => {
                     self.phase.send_replace(Phase::SignIn { reason, challenge });
@@ -214,8 +215,8 @@ impl Server {
                     Some(pause) => tokio::time::sleep(pause).await,
                     None => {
                         self.wanted.notified().await;
-                        // One more try, not a new row of them.
-                        tries = TRIES - 1;
+                        // One more try, not a new row of them; somebody who has signed in begins anew.
+                        tries = if signed_out { 0 } else { TRIES - 1 };
                     }
                 }
             };

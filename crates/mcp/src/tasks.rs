@@ -18,29 +18,35 @@ const KEEP_MS: u64 = 60 * 60 * 1_000;
 const USUAL_PAUSE_MS: u64 = 500;
 const PAUSES_MS: std::ops::RangeInclusive<u64> = 50..=5_000;
 
+/// Whether an answer is that refusal, put into the words of a tool's own error as some servers do.
+pub(crate) fn is_wanted(answer: &Value) -> bool {
+    let words = answer["content"][0]["text"].as_str().unwrap_or_default();
+    answer["isError"] == true && words.contains("-32601") && words.contains("task")
+}
+
 fn request(method: &str, params: Value) -> ClientRequest {
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
 }
 
 impl Live {
-    /// `refused` is what the plain call came to; it stands if this leads nowhere either.
+    /// `otherwise` is what the plain call came to; it stands if this leads nowhere either.
     pub(crate) async fn call_as_task(
         &self,
         name: &str,
         arguments: &JsonObject,
         waiting: &Waiting<'_>,
-        refused: CallError,
+        otherwise: Result<Value, CallError>,
     ) -> Result<Value, CallError> {
         let task = json!({ "ttl": KEEP_MS });
         let params = json!({ "name": name, "arguments": arguments, "task": task });
         let begun = match self.plain(request("tools/call", params), waiting).await {
             Ok(begun) => begun,
-            Err(CallError::Refused(_)) => return Err(refused),
+            Err(CallError::Refused(_)) => return otherwise,
             Err(other) => return Err(other),
         };
         // Some answer at once after all.
         let Some(id) = begun["task"]["taskId"].as_str().or(begun["taskId"].as_str()) else {
-            return if begun.get("content").is_some() { Ok(begun) } else { Err(refused) };
+            return if begun.get("content").is_some() { Ok(begun) } else { otherwise };
         };
         let named = json!({ "taskId": id });
         match self.follow(&begun["task"], &named, waiting).await {
