@@ -75,6 +75,8 @@ pub enum Command {
     Models(Models),
     /// List the tools, or call one through the whole pipeline
     Tools(Tools),
+    /// Servers of tools: add, list, sign in, call; or be one
+    Mcp(crate::mcp::args::Mcp),
     /// List the agents, or make a new one
     Agent(Agents),
     /// Install, list and remove packages with plugins

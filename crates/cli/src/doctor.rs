@@ -104,6 +104,19 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     report.fact("$SHELL", &shell);
     report.sandbox(&workbench.protection);
 
+    if !workbench.mcp.is_empty() {
+        report.head("MCP servers");
+        workbench.mcp.start();
+        workbench.mcp.settle_all().await;
+        for status in workbench.mcp.status() {
+            match status.reason {
+                None => report.fact(&status.name, status.state.as_str()),
+                Some(_) => report.problem(crate::mcp::line(&status).trim()),
+            }
+        }
+        workbench.mcp.close().await;
+    }
+
     report.head("Folders");
     let data = &workbench.paths.data;
     match writable(data) {

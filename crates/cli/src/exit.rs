@@ -62,10 +62,12 @@ impl From<SetupError> for Problem {
         match error {
             SetupError::Log(error) => error.into(),
             SetupError::Session(error) => error.into(),
+            SetupError::McpRequired(_) => Self::failed(error.to_string()),
             SetupError::Directory { .. }
             | SetupError::Config(_)
             | SetupError::Feedback(_)
             | SetupError::Sandbox(_)
+            | SetupError::Mcp(_)
             | SetupError::Agent(_)
             | SetupError::Model(_) => Self::usage(error.to_string()),
         }

@@ -12,6 +12,7 @@ mod doctor;
 mod exit;
 mod export;
 mod import;
+mod mcp;
 mod models;
 mod permission;
 mod plugin;
@@ -90,6 +91,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         Some(Command::Auth(options)) => auth::auth(&shared, &options).await,
         Some(Command::Models(options)) => models::models(&shared, &options).await,
         Some(Command::Tools(options)) => tools::tools(&shared, options).await,
+        Some(Command::Mcp(options)) => mcp::mcp(&shared, options).await,
         Some(Command::Permission(options)) => permission::permission(&shared, options).await,
         Some(Command::Trust(options)) => trust::trust(&shared, &options),
         Some(Command::Agent(options)) => agent::agent(&shared, options),

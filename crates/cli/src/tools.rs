@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use toolwright::permission::{ModeCell, Stance};
 use toolwright::session::{Ending, Outcome};
-use toolwright::tool::{CallRequest, Registry, Update};
-use toolwright::{CancellationToken, PermissionGate, Workbench};
+use toolwright::tool::{CallRequest, Update};
+use toolwright::{CancellationToken, PermissionGate, Registry, Workbench};
 
 use crate::args::{Shared, ToolCall, Tools, ToolsAction};
 use crate::exit::{Exit, Problem};
@@ -18,7 +18,18 @@ use crate::terminal::{Style, harmless, note, print};
 pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     match options.action {
-        Some(ToolsAction::Call(call)) => run_one(&workbench, call).await,
+        Some(ToolsAction::Call(call)) => {
+            let registry = workbench.registry();
+            // What is not ours may be a server's.
+            if !registry.contains(&call.name) && !workbench.mcp.is_empty() {
+                workbench.mcp.attach(&registry, None);
+                workbench.mcp.start();
+                workbench.mcp.settle_all().await;
+            }
+            let called = run_one(&workbench, registry, call).await;
+            workbench.mcp.close().await;
+            called
+        }
         None => {
             list(&workbench, options.json).await?;
             Ok(Exit::Done)
@@ -29,7 +40,9 @@ pub async fn tools(shared: &Shared, options: Tools) -> Result<Exit, Problem> {
 async fn list(workbench: &Workbench, as_json: bool) -> Result<(), Problem> {
     let agent = workbench.agent(None).map_err(toolwright::SetupError::from)?;
     let gate = Arc::new(PermissionGate::new(workbench.policy(&agent, &Stance::default()), None));
-    let definitions = all_tools(workbench, &gate, &agent.name).await.definitions();
+    let registry = workbench.registry();
+    add_scripts(workbench, &registry, &gate, &agent.name).await;
+    let definitions = registry.definitions();
     if as_json {
         let all: Vec<Value> = definitions
             .iter()
@@ -59,16 +72,24 @@ async fn list(workbench: &Workbench, as_json: bool) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Ours and those that people wrote; what is wrong with one is said.
-async fn all_tools(workbench: &Workbench, gate: &Arc<PermissionGate>, agent: &str) -> Registry {
-    let (registry, notices) = workbench.full_registry(gate, agent).await;
-    for text in notices {
+/// The tools that people wrote, beside ours; what is wrong with one is said.
+async fn add_scripts(
+    workbench: &Workbench,
+    registry: &Registry,
+    gate: &Arc<PermissionGate>,
+    agent: &str,
+) {
+    for text in workbench.add_scripts(registry, gate, agent).await {
         note(&format!("tw: {text}"));
     }
-    registry
 }
 
-async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem> {
+/// One call through the whole pipeline.
+pub async fn run_one(
+    workbench: &Workbench,
+    registry: Registry,
+    call: ToolCall,
+) -> Result<Exit, Problem> {
     let arguments = if call.arguments == "-" {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_to_string(&mut text);
@@ -92,7 +113,7 @@ async fn run_one(workbench: &Workbench, call: ToolCall) -> Result<Exit, Problem>
     let gate = Arc::new(PermissionGate::new(policy, None));
     // Named as a session's would be, so that they are kept for as long as those.
     let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
-    let registry = all_tools(workbench, &gate, &agent.name).await;
+    add_scripts(workbench, &registry, &gate, &agent.name).await;
     let pipeline = workbench.pipeline(registry, &gate, &Arc::default(), outputs, None);
     let request = CallRequest { id: "call".to_owned(), name: call.name, arguments, cut: false };
     let (sender, mut updates) = mpsc::channel(16);

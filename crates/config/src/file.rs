@@ -28,7 +28,7 @@ pub(crate) struct Parsed {
 
 /// JSON with comments and trailing commas, and nothing looser: a missing comma is more often a slip
 /// than a wish.
-const JSONC: ParseOptions = ParseOptions {
+pub(crate) const JSONC: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,

@@ -7,6 +7,7 @@
 
 mod agent;
 mod command;
+mod edit;
 mod file;
 mod folders;
 mod front_matter;
@@ -14,6 +15,7 @@ mod hooks;
 mod instructions;
 mod load;
 mod matcher;
+mod mcp;
 mod paths;
 mod permission;
 mod sandbox;
@@ -27,12 +29,14 @@ mod yaml;
 
 pub use agent::{Agent, AgentError};
 pub use command::{Command, CommandError, Piece, mentions};
+pub use edit::set_entry;
 pub use file::{ConfigError, rule_line};
 pub use folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
 pub use hooks::{CommandHook, FailingHook, HookEvent};
 pub use instructions::{Instruction, configured_instructions, find_instructions, is_address};
 pub use load::{Config, Environment, LeftOut, Source};
 pub use matcher::Matcher;
+pub use mcp::{McpKind, McpOrigin, McpSettings, OauthSetting, OauthSettings, reaches_beyond};
 pub use paths::Paths;
 pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use sandbox::{NetworkWord, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings};

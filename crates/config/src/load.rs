@@ -9,6 +9,7 @@ use toolwright_permission::{Action, Layer, LayerKind};
 use crate::file::{self, ConfigError};
 use crate::folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS};
 use crate::hooks::{CommandHook, Found, HookSettings};
+use crate::mcp::{self, McpOrigin};
 use crate::paths::Paths;
 use crate::permission::wrong_example;
 use crate::sandbox;
@@ -60,6 +61,8 @@ pub struct Config {
     pub layers: Vec<Layer>,
     /// Those of all files, in the order in which they are run.
     pub hooks: Vec<CommandHook>,
+    /// Which file each MCP server comes from.
+    pub mcp_origins: BTreeMap<String, McpOrigin>,
     pub warnings: Vec<String>,
     /// For each value, by its JSON pointer, the file that said it last.
     pub origins: BTreeMap<String, PathBuf>,
@@ -90,6 +93,7 @@ impl Config {
             sources: Vec::new(),
             layers: Vec::new(),
             hooks: Vec::new(),
+            mcp_origins: BTreeMap::new(),
             warnings: Vec::new(),
             origins: BTreeMap::new(),
             left_out: Vec::new(),
@@ -105,6 +109,10 @@ impl Config {
                 Err(error) if is_absent(&error) => continue,
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
             };
+            if mcp::is_shared_file(&path) {
+                config.add_servers(kind, &path, &text, trusted, env)?;
+                continue;
+            }
             let own = config.add(kind, &path, &text, trusted, &home, env)?;
             hooks.add(kind, &path, None, own);
         }
@@ -237,9 +245,7 @@ impl Config {
         if !rules.is_empty() {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
         }
-        self.trace(path, &parsed.value);
-        merge(&mut self.value, parsed.value);
-        self.sources.push(Source { path: path.to_owned(), kind });
+        self.take_over(kind, path, parsed.value);
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
     }
 }
@@ -257,6 +263,49 @@ fn place_plugins(value: &mut Value, file: &Path) {
 }
 
 impl Config {
+    /// The servers of a `.mcp.json`.
+    fn add_servers(
+        &mut self,
+        kind: LayerKind,
+        path: &Path,
+        text: &str,
+        trusted: bool,
+        env: Environment<'_>,
+    ) -> Result<(), ConfigError> {
+        let untrusted = kind == LayerKind::Project && !trusted;
+        let value = match mcp::shared_settings(path, text, (!untrusted).then_some(env)) {
+            // What is not used need not be right.
+            Err(_) if untrusted => return Ok(()),
+            value => value?,
+        };
+        if untrusted && value.get("mcp").is_some() {
+            let what = vec!["MCP servers".to_owned()];
+            self.left_out.push(LeftOut { path: path.to_owned(), what });
+            return Ok(());
+        }
+        self.take_over(kind, path, value);
+        Ok(())
+    }
+
+    /// Puts a file's value over what is known already.
+    fn take_over(&mut self, kind: LayerKind, path: &Path, mut value: Value) {
+        if kind == LayerKind::Project {
+            self.warnings.extend(mcp::keep_to_itself(&mut value, path));
+        }
+        let servers = value.get("mcp").and_then(Value::as_object);
+        for (name, _) in servers.into_iter().flatten().filter(|(_, entry)| mcp::defines(entry)) {
+            // A server that is defined again is another one: nothing of the first may stay in it.
+            if let Some(known) = self.value.get_mut("mcp").and_then(Value::as_object_mut) {
+                known.shift_remove(name);
+            }
+            let origin = McpOrigin { path: path.to_owned(), kind };
+            self.mcp_origins.insert(name.clone(), origin);
+        }
+        self.trace(path, &value);
+        merge(&mut self.value, value);
+        self.sources.push(Source { path: path.to_owned(), kind });
+    }
+
     /// In one line, whatever number of files it is about.
     fn say_what_is_left_out(&mut self, worktree: &Path) {
         if self.left_out.is_empty() {
@@ -311,6 +360,8 @@ pub(crate) fn candidates(
 
     add(LayerKind::Managed, both(paths.managed.join("opencode"), "opencode"));
     add(LayerKind::Managed, both(paths.managed.join("toolwright"), "toolwright"));
+    let shared = [paths.home.join(".mcp.json"), paths.config.join("toolwright/mcp.json")];
+    add(LayerKind::User, shared);
     add(LayerKind::User, both(paths.config.join("opencode"), "config"));
     add(LayerKind::User, both(paths.config.join("opencode"), "opencode"));
     found.push((LayerKind::User, paths.config.join("opencode")));
@@ -325,6 +376,8 @@ pub(crate) fn candidates(
     folders.reverse();
     let mut project = Vec::new();
     for folder in folders {
+        // In the home folder it is the user's own.
+        project.extend(Some(folder.join(".mcp.json")).filter(|_| folder != paths.home));
         project.extend(both(folder.to_owned(), "opencode"));
         project.extend(both(folder.join(".opencode"), "opencode"));
         project.push(folder.join(".opencode"));

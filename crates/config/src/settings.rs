@@ -8,6 +8,7 @@ use serde_json::Value;
 use toolwright_permission::{Action, Mode, Rule};
 
 use crate::hooks::HookSettings;
+use crate::mcp::McpSettings;
 use crate::permission::PermissionSettings;
 use crate::sandbox::SandboxSettings;
 use crate::tool_settings::{
@@ -116,6 +117,8 @@ pub struct Settings {
     pub lsp: Option<Switchable<ServerSettings>>,
     /// Programs that bring files into shape after an edit; off unless somebody turns them on.
     pub formatter: Option<Switchable<FormatterSettings>>,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, McpSettings>,
     /// As one file has them; those of all files are in [`crate::Config::hooks`].
     pub(crate) hooks: Option<HookSettings>,
 }

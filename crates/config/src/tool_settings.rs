@@ -37,4 +37,6 @@ pub struct ExperimentalSettings {
     pub batch_tool: bool,
     /// Whether the tool `execute` is offered: a program of the model's that calls tools.
     pub code_mode: bool,
+    /// Milliseconds for calls of MCP tools whose server does not say.
+    pub mcp_timeout: Option<u64>,
 }

@@ -33,11 +33,12 @@ impl Purse {
         Arc::new(Self { limit, spent: Mutex::default() })
     }
 
-    pub(crate) fn spend(&self, dollars: f64) {
+    /// For models that are asked beside the turn's own.
+    pub fn spend(&self, dollars: f64) {
         *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += dollars;
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         self.limit.is_some_and(|limit| spent >= limit)
     }

@@ -9,7 +9,7 @@ use reqwest::{Certificate, ClientBuilder};
 const EXTRA_CERTIFICATES: &str = "NODE_EXTRA_CA_CERTS";
 
 /// A client for `url` that also believes the authorities in `ca_file`.
-pub(crate) fn client_builder(url: &str, ca_file: Option<&Path>) -> Result<ClientBuilder, String> {
+pub fn client_builder(url: &str, ca_file: Option<&Path>) -> Result<ClientBuilder, String> {
     // Fails only when a provider is installed already, which serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let builder =

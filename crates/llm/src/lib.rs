@@ -25,6 +25,7 @@ mod transport;
 pub mod wire;
 
 pub use catalogue::{Limits, ModelFacts, Price, Tier, models_of};
+pub use client::client_builder;
 pub use demo::DemoModel;
 pub use describe::describe;
 pub use event::{Event, Finish, FinishReason, Usage};

@@ -198,8 +198,8 @@ impl AnyTool for ProgramTool {
             let permission = self.definition.name.clone();
             let summary = format!("{permission} ({})", self.program.path.display());
             let access = Access::Custom { permission, pattern: "*".to_owned(), read_only: false };
-            let run = move |context| async move { self.run(arguments, context).await }.boxed();
-            Ok(ErasedPlan::new(Plan::new(summary, vec![access]), run))
+            let run = move |context| async move { self.run(arguments, context).await };
+            Ok(ErasedPlan::new(Plan::new(summary, vec![access]), Ok(run)))
         }
         .boxed()
     }

@@ -109,7 +109,7 @@ impl AnyTool for ScriptTool {
             };
             let access = Access::Custom { permission, pattern: "*".to_owned(), read_only: false };
             let plan = Plan::new(summary, vec![access]);
-            Ok(ErasedPlan::new(plan, move |context| self.run(arguments, context).boxed()))
+            Ok(ErasedPlan::new(plan, Ok(move |context| self.run(arguments, context))))
         }
         .boxed()
     }

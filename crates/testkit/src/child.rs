@@ -76,6 +76,20 @@ impl Child {
         whole.lines().map(parse).collect()
     }
 
+    /// Waits until standard error has a word that begins and ends like this, and gives it.
+    pub fn wait_for_error(&self, start: &str, end: &str) -> String {
+        eventually(&format!("{start}…{end} on standard error"), || {
+            let so_far = self.stderr.lock().unwrap().clone();
+            let text = String::from_utf8_lossy(&so_far).into_owned();
+            // Only whole lines: the rest of a word may still be coming.
+            let whole = &text[..=text.rfind('\n')?];
+            whole
+                .split_whitespace()
+                .find(|word| word.starts_with(start) && word.ends_with(end))
+                .map(str::to_owned)
+        })
+    }
+
     /// SIGKILL, and gone.
     pub fn kill(mut self) {
         self.child.kill().expect("a running process");

@@ -7,6 +7,7 @@
 mod answer;
 mod child;
 mod folder;
+pub mod mcp_server;
 mod server;
 
 pub use answer::{After, Answer, Reply};

@@ -47,6 +47,16 @@ pub enum Access {
     Delegate {
         agent: String,
     },
+    /// Something that an MCP server is asked for, or asks for itself.
+    Mcp {
+        server: String,
+        permission: String,
+        pattern: String,
+        /// What is sent, for the person who decides.
+        preview: String,
+        /// What the server says of it: good enough for the order of calls, for nothing else.
+        read_only: bool,
+    },
     /// Whatever else rules can be written for: a custom tool's own key and pattern.
     Custom {
         permission: String,
@@ -190,6 +200,7 @@ impl Plan {
             Access::Write { diff, .. } if !diff.is_empty() => Some(diff.clone()),
             Access::Execute { command, .. } => Some(command.clone()),
             Access::Type { text, .. } => Some(text.clone()),
+            Access::Mcp { preview, .. } if !preview.is_empty() => Some(preview.clone()),
             _ => None,
         });
         let text = parts.collect::<Vec<_>>().join("\n");
@@ -208,14 +219,14 @@ impl Access {
             | Self::Execute { .. }
             | Self::Type { .. }
             | Self::Delegate { .. } => true,
-            Self::Custom { read_only, .. } => !read_only,
+            Self::Mcp { read_only, .. } | Self::Custom { read_only, .. } => !read_only,
         }
     }
 
     /// Whether two calls with these accesses must keep their order. A shell may read anything, so it
     /// is ordered against declared writes; two shells run side by side, as people expect of them.
     fn conflicts_with(&self, other: &Self) -> bool {
-        use Access::{Custom, Delegate, Execute, Write};
+        use Access::{Custom, Delegate, Execute, Mcp, Write};
         match (self, other) {
             // Another agent may run anything too, and several of them may work at once.
             (Write { .. }, Execute { .. } | Delegate { .. })
@@ -225,6 +236,10 @@ impl Access {
                 Custom { permission: a, read_only: false, .. },
                 Custom { permission: b, read_only: false, .. },
             ) => a == b,
+            // One tool of a server may need what another has done.
+            (Mcp { server: a, read_only: x, .. }, Mcp { server: b, read_only: y, .. }) => {
+                a == b && !(*x && *y)
+            }
             _ => false,
         }
     }
@@ -242,6 +257,7 @@ impl Access {
             | Self::Type { .. }
             | Self::Fetch { .. }
             | Self::Delegate { .. }
+            | Self::Mcp { .. }
             | Self::Custom { .. } => false,
         }
     }
@@ -317,7 +333,7 @@ impl Access {
             Self::Delegate { agent } => {
                 found.push(request("task", agent.clone(), "*"));
             }
-            Self::Custom { permission, pattern, .. } => {
+            Self::Mcp { permission, pattern, .. } | Self::Custom { permission, pattern, .. } => {
                 found.push(request(permission, pattern.clone(), "*"));
             }
         }

@@ -53,7 +53,7 @@ pub use pipeline::{
     CallRequest, Decision, DeniedBy, Gate, Pipeline, PipelineOptions, Question, Update,
 };
 pub use progress::Progress;
-pub use registry::{Audience, Offer, Registry, Source};
+pub use registry::{Audience, Offer, Registry, Source, WeakRegistry};
 pub use schedule::Batch;
 pub use tool::{
     AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,

@@ -173,7 +173,8 @@ impl Registry {
         self.read().tools.values().cloned().collect()
     }
 
-    pub(crate) fn downgrade(&self) -> WeakRegistry {
+    /// For those who look at a registry without keeping it.
+    pub fn downgrade(&self) -> WeakRegistry {
         WeakRegistry(Arc::downgrade(&self.shelf))
     }
 
@@ -186,11 +187,12 @@ impl Registry {
     }
 }
 
-/// For tools that look at the registry which holds them.
-pub(crate) struct WeakRegistry(std::sync::Weak<RwLock<Shelf>>);
+/// For tools that look at the registry which holds them, and for who brings tools to it later.
+#[derive(Clone)]
+pub struct WeakRegistry(std::sync::Weak<RwLock<Shelf>>);
 
 impl WeakRegistry {
-    pub(crate) fn upgrade(&self) -> Option<Registry> {
+    pub fn upgrade(&self) -> Option<Registry> {
         self.0.upgrade().map(|shelf| Registry { shelf })
     }
 }

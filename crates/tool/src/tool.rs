@@ -172,12 +172,14 @@ pub struct ErasedPlan {
 }
 
 impl ErasedPlan {
-    /// For tools that are not known when the program is compiled.
-    pub fn new<F>(plan: Plan, run: F) -> Self
+    /// For a tool whose arguments are only known while the program runs.
+    pub fn new<R, F>(plan: Plan, run: Result<R, ToolError>) -> Self
     where
-        F: FnOnce(RunContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + 'static,
+        R: FnOnce(RunContext) -> F + Send + 'static,
+        F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
-        Self { plan, run: Ok(Box::new(run)) }
+        let run = run.map(|run| -> RunOnce { Box::new(move |context| run(context).boxed()) });
+        Self { plan, run }
     }
 }
 

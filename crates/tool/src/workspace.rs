@@ -162,6 +162,7 @@ impl Files {
             | Access::Type { .. }
             | Access::Fetch { .. }
             | Access::Delegate { .. }
+            | Access::Mcp { .. }
             | Access::Custom { .. } => false,
         });
         if covered { Ok(()) } else { Err(undeclared("read", path)) }

@@ -17,6 +17,7 @@ mod given;
 mod hooks;
 mod housekeeping;
 mod keyring;
+mod mcp;
 mod packages;
 mod planning;
 mod plugins;
@@ -48,6 +49,7 @@ pub use toolwright_engine::{
     PermissionGate, Point, Purse, Questions, TurnEnd, Verdict,
 };
 pub use toolwright_llm as llm;
+pub use toolwright_mcp as mcp_servers;
 pub use toolwright_permission as permission;
 pub use toolwright_proc::sandbox::{
     BRIDGE_COMMAND, available as sandbox_layers, run_bridge, set_helper,

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use toolwright_config::{ProviderSettings, Settings};
+use toolwright_config::{McpSettings, OauthSetting, ProviderSettings, Settings};
 use toolwright_llm::PROVIDERS;
 use toolwright_tool::Secrets;
 
 use crate::configured::search_variables;
+use crate::mcp::tokens_in;
 
 /// What people write where a program wants a key and the server does not. Masking these would
 /// damage ordinary text.
@@ -42,13 +43,22 @@ pub(crate) fn collect(
 ) -> Secrets {
     let found = key_variables(settings).filter_map(|name| Some((name.to_owned(), env(name)?)));
     let configured = settings.provider.iter().flat_map(|(id, own)| of_provider(id, own));
-    let kept = stored.into_iter().map(|(id, key)| (format!("stored key of {id}"), key));
+    let kept = stored.into_iter().flat_map(|(id, key)| match id.strip_prefix("mcp_") {
+        // Tokens of a server are kept together with what else is known of it.
+        Some(server) => tokens_in(&key)
+            .into_iter()
+            .map(|token| (format!("stored token of {server}"), token))
+            .collect(),
+        None => vec![(format!("stored key of {id}"), key)],
+    });
     let search = settings.websearch.api_key.iter();
     let search = search.map(|key| ("websearch.apiKey".to_owned(), key.clone()));
+    let servers = settings.mcp.iter().flat_map(|(name, own)| of_server(name, own));
     let all = found
         .chain(configured)
         .chain(kept)
         .chain(search)
+        .chain(servers)
         .map(|(name, v)| (name, v.trim().to_owned()));
     Secrets::new(all.filter(|(_, value)| !PLACEHOLDERS.contains(&value.to_lowercase().as_str())))
 }
@@ -63,6 +73,27 @@ fn of_provider(id: &str, own: &ProviderSettings) -> Vec<(String, String)> {
         (format!("{options}.headers.{name}"), secret.to_owned())
     });
     key.chain(headers).collect()
+}
+
+/// What a server is told to sign in with.
+fn of_server(id: &str, own: &McpSettings) -> Vec<(String, String)> {
+    let headers = own.headers.iter().filter(|(name, value)| authorises(name, value));
+    let headers = headers.map(|(name, value)| {
+        let secret = value.split_once(' ').map_or(value.as_str(), |(_, rest)| rest);
+        (format!("mcp.{id}.headers.{name}"), secret.to_owned())
+    });
+    let variables = own
+        .environment
+        .iter()
+        .filter(|(name, value)| authorises(name, value) || name.to_lowercase().ends_with("_key"));
+    let variables =
+        variables.map(|(name, value)| (format!("mcp.{id}.environment.{name}"), value.clone()));
+    let secret = match &own.oauth {
+        Some(OauthSetting::With(oauth)) => oauth.client_secret.clone(),
+        _ => None,
+    };
+    let secret = secret.map(|secret| (format!("mcp.{id}.oauth.clientSecret"), secret));
+    headers.chain(variables).chain(secret).collect()
 }
 
 fn authorises(name: &str, value: &str) -> bool {
@@ -94,6 +125,10 @@ mod tests {
                 "local": { "options": { "apiKey": "lm-studio" } },
             },
             "websearch": { "apiKey": "key-of-a-search", "env": "SEARCH_TOKEN" },
+            "mcp": { "s": {
+                "headers": { "Authorization": "Bearer token-of-a-server" },
+                "environment": { "GITHUB_TOKEN": "token-for-a-child", "MODE": "a plain word" },
+            } },
         }))
         .unwrap();
         let env = |name: &str| match name {
@@ -102,7 +137,11 @@ mod tests {
             "OWN_TOKEN" => Some("token-of-my-own\n".to_owned()),
             _ => None,
         };
-        let stored = BTreeMap::from([("openai".to_owned(), "key-that-was-stored".to_owned())]);
+        let tokens = serde_json::json!({"serverUrl": "x", "credentials": {"token_response": {"access_token": "kept-access-token"}}});
+        let stored = BTreeMap::from([
+            ("openai".to_owned(), "key-that-was-stored".to_owned()),
+            ("mcp_s".to_owned(), tokens.to_string()),
+        ]);
         let secrets = collect(&settings, &env, stored);
         for (value, mark) in [
             ("key-in-the-environment", "[masked: ANTHROPIC_API_KEY]"),
@@ -113,6 +152,10 @@ mod tests {
             ("key-that-was-stored", "[masked: stored key of openai]"),
             ("key-of-a-search", "[masked: websearch.apiKey]"),
             ("token-of-a-search", "[masked: SEARCH_TOKEN]"),
+            ("token-of-a-server", "[masked: mcp.s.headers.Authorization]"),
+            ("token-for-a-child", "[masked: mcp.s.environment.GITHUB_TOKEN]"),
+            ("kept-access-token", "[masked: stored token of s]"),
+            ("a plain word", "a plain word"),
             ("lm-studio", "lm-studio"),
             ("an ordinary header", "an ordinary header"),
         ] {

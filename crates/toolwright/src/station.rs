@@ -19,6 +19,7 @@ use toolwright_tools::{Jobs, Todos};
 
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
+use crate::mcp::{self, SessionModel};
 use crate::planning;
 use crate::scripts::Scripts;
 use crate::titles;
@@ -82,6 +83,7 @@ impl Station {
             registry.register_from(Source::BuiltIn, tool);
         }
         let namer = (self.depth == 0).then(|| titles::find_namer(bench, &chosen)).flatten();
+        bench.mcp.attach(&registry, Some(SessionModel::new(&chosen, &budget.purse) as _));
         let pipeline = bench.pipeline(registry, &gate, &hooks, Store::outputs(&log), self.keeper);
         let room = &settings.compaction;
         let usual = RoomOptions::default();
@@ -106,7 +108,10 @@ impl Station {
                 keep: room.preserve_recent_tokens,
             },
             namer,
-            ..EngineOptions::new(planning::with_note(bench.system(&agent), &agent, &plan_file))
+            ..EngineOptions::new(mcp::with_instructions(
+                planning::with_note(bench.system(&agent), &agent, &plan_file),
+                &bench.mcp,
+            ))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.
         let record = match session.header.parent {

@@ -11,7 +11,8 @@ use toolwright_config::{
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
-use toolwright_llm::{PROVIDERS, Trace, provider};
+use toolwright_llm::{Content, PROVIDERS, Trace, provider};
+use toolwright_mcp::{Servers, SignIn, Vault, begin_sign_in};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
 use toolwright_session::images::{Keeper, Watch};
 use toolwright_session::{
@@ -31,6 +32,7 @@ use crate::given::given_instructions;
 use crate::hooks::{Place, command_hooks};
 use crate::housekeeping::Housekeeper;
 use crate::keyring;
+use crate::mcp;
 use crate::planning::{Handover, agent_for, kept_mode};
 use crate::sandbox::Protection;
 use crate::scripts::Scripts;
@@ -49,6 +51,12 @@ pub enum SetupError {
     /// One is required and none works.
     #[error("{0}")]
     Sandbox(String),
+    /// The setting `mcp` names something that cannot work.
+    #[error("{0}")]
+    Mcp(String),
+    /// A server without which nothing is to begin.
+    #[error("{0}")]
+    McpRequired(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -80,6 +88,8 @@ pub struct Workbench {
     pub protection: Protection,
     /// What is known about the folder's files, for undo.
     watch: Watch,
+    /// Shared in the same way; started with the first session.
+    pub mcp: Servers,
 }
 
 /// Which session a turn belongs to.
@@ -194,6 +204,8 @@ impl Workbench {
         let feedback =
             crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
                 .map_err(SetupError::Feedback)?;
+        let credentials = Credentials::new(paths.data.join("auth.json"));
+        let mcp = mcp::servers(&mut config, &workspace, credentials).map_err(SetupError::Mcp)?;
         let is_trusted = trusted;
         let watch = crate::undo::watch(&paths, &workspace, &config.settings);
         Ok(Self {
@@ -209,6 +221,7 @@ impl Workbench {
             feedback,
             protection,
             watch,
+            mcp,
         })
     }
 
@@ -265,16 +278,16 @@ impl Workbench {
         self.registry_for(&Jobs::default(), None)
     }
 
-    /// Those and the tools that people wrote, with what could not be used and why.
-    pub async fn full_registry(
+    /// Puts the tools that people wrote beside those of a registry; gives what could not be used and why.
+    pub async fn add_scripts(
         &self,
+        registry: &Registry,
         gate: &Arc<PermissionGate>,
         agent: &str,
-    ) -> (Registry, Vec<String>) {
-        let registry = self.registry();
+    ) -> Vec<String> {
         let (scripts, mut notices) = Scripts::find(self);
-        notices.extend(scripts.register(&registry, gate, "", agent).await);
-        (registry, notices)
+        notices.extend(scripts.register(registry, gate, "", agent).await);
+        notices
     }
 
     /// The built-in tools for a session that may have begun long ago; their jobs are `jobs`.
@@ -462,6 +475,8 @@ impl Workbench {
             SessionChoice::Latest => Some(self.store().glance_latest(self.workspace.directory())?),
             SessionChoice::Id(ref id) => Some(self.store().glance(id)?),
         };
+        // In the background, beside all that follows.
+        self.mcp.start();
         let mode = self.mode_of(before.as_ref(), options.mode);
         // A session goes on with the agent and the model that it had, unless others are named.
         let agent = match &options.agent {
@@ -475,6 +490,7 @@ impl Workbench {
         let had = had.filter(|spec| !is_imported || self.has_provider(spec));
         let wanted = options.model.as_deref().or(had.as_deref());
         let chosen = self.choose_model(wanted, &agent, options.trace).await?;
+        self.mcp.settle(mcp::PATIENCE).await.map_err(SetupError::McpRequired)?;
         let (mut log, mut session, mut notices) =
             self.open_session(&options.session, options.fork, options.from.as_deref())?;
         let keeper = self.keeper(&log);
@@ -516,6 +532,7 @@ impl Workbench {
         notices.extend(told);
         let id = &session.header.session;
         notices.extend(scripts.register(&registry, &gate, id, &agent.name).await);
+        notices.extend(mcp::notices(&self.mcp));
         if options.cost.is_some() && chosen.price.is_none() {
             notices
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
@@ -628,6 +645,28 @@ impl Workbench {
             instructions: &instructions,
             agent_prompt: agent.prompt.as_deref(),
         })
+    }
+
+    /// Prepares signing in at an MCP server.
+    pub async fn sign_in(&self, server: &str) -> Result<SignIn, String> {
+        let (url, oauth) = self.mcp.oauth(server)?;
+        let vault: Arc<dyn Vault> = Arc::new(mcp::TokenVault::new(self.credentials()));
+        begin_sign_in(server, &url, &oauth, &vault, self.mcp.challenge(server)).await
+    }
+
+    /// Forgets what signing in gave.
+    pub async fn sign_out(&self, server: &str) -> Result<(), String> {
+        mcp::TokenVault::new(self.credentials()).clear(server).await
+    }
+
+    /// What `@server:uri` in a prompt stands for, as further content of it; and what could not be had.
+    pub async fn mentioned(
+        &self,
+        content: &[Content],
+        outputs: PathBuf,
+    ) -> (Vec<Content>, Vec<String>) {
+        let outputs = toolwright_tool::Outputs::new(outputs).masking(self.secrets().clone());
+        mcp::mentioned(content, &self.mcp, &outputs).await
     }
 }
 

@@ -167,6 +167,13 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             "the session has nothing left to do: give a prompt to go on with it",
         ));
     }
+    let mut content = content;
+    if !workbench.mcp.is_empty() {
+        let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
+        let (resources, problems) = workbench.mentioned(&content, outputs).await;
+        content.extend(resources);
+        problems.iter().for_each(|problem| note(&style.attention(&format!("! {problem}"))));
+    }
     let mut face: Box<dyn Face> = match options.format {
         Format::Text => {
             Box::new(text::TextFace::new(style, options.thinking, options.output_schema.is_some()))
@@ -189,6 +196,8 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     }
     let manner = Manner { interactive, commands: options.commands };
     let end = drive(desk, (opening, content), sender, events, face, manner).await;
+    // Whoever does not go by themselves is ended with everything else.
+    tokio::time::timeout(FAREWELL, workbench.mcp.close()).await.ok();
     if options.output_schema.is_some()
         && end.status == TurnStatus::Done
         && options.format == Format::Text

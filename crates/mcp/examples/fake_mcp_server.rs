@@ -1,0 +1,5 @@
+//! A server for the tests of this crate.
+
+fn main() {
+    toolwright_testkit::mcp_server::main();
+}

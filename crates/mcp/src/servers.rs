@@ -1,0 +1,286 @@
+//! All servers of a project. They start side by side in the background, and nobody waits for them who
+//! does not want to.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::Serialize;
+use tokio_util::task::AbortOnDropHandle;
+use toolwright_tool::Registry;
+
+use crate::auth::Vault;
+use crate::connect::Surroundings;
+use crate::desks::Desks;
+use crate::hub::Hub;
+use crate::sampling::Sampler;
+use crate::server::{Phase, Server};
+use crate::spec::{Launch, Oauth, OauthSpec, ServerSpec};
+
+#[derive(Default)]
+pub struct Options {
+    pub servers: Vec<ServerSpec>,
+    /// Folders that servers are told of.
+    pub roots: Vec<PathBuf>,
+    /// Variables of ours that no server sees.
+    pub withheld: Vec<String>,
+    pub vault: Option<Arc<dyn Vault>>,
+}
+
+/// A handle: clones share the servers. When the last is dropped, all of them end.
+#[derive(Clone)]
+pub struct Servers {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    servers: Arc<[Arc<Server>]>,
+    desks: Arc<Desks>,
+    started: AtomicBool,
+    keepers: Mutex<Vec<AbortOnDropHandle<()>>>,
+}
+
+/// How it stands with a server.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerStatus {
+    pub name: String,
+    pub state: ServerState,
+    /// Why it is not connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it said last besides the protocol.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub last_words: Vec<String>,
+    /// Under the names that models use.
+    pub tools: Vec<String>,
+    /// Its own name and version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// The command or the address.
+    pub runs: String,
+    pub origin: String,
+    #[serde(skip)]
+    pub required: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerState {
+    Connected,
+    Starting,
+    Disabled,
+    Failed,
+    NeedsAuth,
+}
+
+impl ServerState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Starting => "starting",
+            Self::Disabled => "disabled",
+            Self::Failed => "failed",
+            Self::NeedsAuth => "needs sign-in",
+        }
+    }
+}
+
+impl Servers {
+    pub fn new(options: Options) -> Self {
+        let Options { servers, roots, withheld, vault } = options;
+        let around = Arc::new(Surroundings { withheld, vault });
+        let make = |spec: ServerSpec| {
+            let hub = Hub::new(&spec.name, roots.clone());
+            Server::new(spec, hub, Arc::clone(&around))
+        };
+        let inner = Inner {
+            servers: servers.into_iter().map(make).collect(),
+            desks: Arc::default(),
+            started: AtomicBool::new(false),
+            keepers: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.inner.servers.is_empty()
+    }
+
+    pub(crate) fn all(&self) -> &[Arc<Server>] {
+        &self.inner.servers
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Result<&Arc<Server>, String> {
+        self.all().iter().find(|server| server.spec.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.all().iter().map(|s| s.spec.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            format!("There is no MCP server {name:?}; configured: {known}.")
+        })
+    }
+
+    /// Starts what is not running yet. Returns at once.
+    pub fn start(&self) {
+        if self.is_empty() || self.inner.started.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        for server in self.all().iter().filter(|server| server.spec.enabled) {
+            server.announce_start();
+            let keeper = Arc::clone(server).keep(Arc::clone(&self.inner.desks));
+            keepers.push(AbortOnDropHandle::new(tokio::spawn(keeper)));
+        }
+    }
+
+    /// Waits a little for those that are quick, and as long as it takes for those without which nothing
+    /// is to begin. Fails with the words about the first of these that cannot be had.
+    pub async fn settle(&self, patience: Duration) -> Result<(), String> {
+        if !self.inner.started.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let all = join_all(self.all().iter().map(|server| server.settled()));
+        // Who is late joins later.
+        tokio::time::timeout(patience, all).await.ok();
+        for server in self.all().iter().filter(|s| s.spec.required && s.spec.enabled) {
+            let reason = match server.settled().await {
+                Phase::Ready(_) => continue,
+                Phase::Down { reason, .. } | Phase::SignIn { reason, .. } => reason,
+                Phase::Off | Phase::Idle | Phase::Starting => "it was not started".to_owned(),
+            };
+            let words = self.last_words(server);
+            return Err(format!(
+                "the MCP server {} is required and is not there: {reason}{words}",
+                server.spec.name
+            ));
+        }
+        Ok(())
+    }
+
+    fn last_words(&self, server: &Server) -> String {
+        let lines = server.last_words();
+        let shown = lines.iter().rev().take(5).rev();
+        shown.map(|line| format!("\n    {line}")).collect()
+    }
+
+    /// Waits until each is ready, or is not going to be.
+    pub async fn settle_all(&self) {
+        join_all(self.all().iter().map(|server| server.settled())).await;
+    }
+
+    /// Waits until one is ready, or is not going to be.
+    pub async fn settle_one(&self, name: &str) {
+        if let Ok(server) = self.named(name) {
+            server.settled().await;
+        }
+    }
+
+    /// Tries one again that waits for somebody to do something.
+    pub async fn try_again(&self, name: &str) {
+        if let Ok(server) = self.named(name) {
+            server.try_again().await;
+        }
+    }
+
+    /// The name under which models call a tool.
+    pub fn tool_name(&self, server: &str, tool: &str) -> String {
+        self.inner.desks.name_of(server, tool)
+    }
+
+    /// The address of a remote server, and how to sign in there, if that can be done.
+    pub fn oauth(&self, name: &str) -> Result<(String, OauthSpec), String> {
+        match &self.named(name)?.spec.launch {
+            Launch::Local { .. } => {
+                Err(format!("{name} runs on this machine: there is no signing in"))
+            }
+            Launch::Remote { oauth: Oauth::Off, .. } => {
+                Err(format!("mcp.{name}.oauth is false: signing in is turned off"))
+            }
+            Launch::Remote { url, oauth: Oauth::On(spec), .. } => Ok((url.clone(), spec.clone())),
+        }
+    }
+
+    /// Brings the tools of all servers to a registry, now and when they come. `sampler` answers for the
+    /// registry's session.
+    pub fn attach(&self, registry: &Registry, sampler: Option<Arc<dyn Sampler>>) {
+        if !self.is_empty() {
+            self.inner.desks.open(registry, sampler, &self.inner.servers);
+        }
+    }
+
+    /// What the connected servers say about their use, by name.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        let of = |server: &Arc<Server>| match server.phase() {
+            Phase::Ready(live) => {
+                let words = live.info.instructions.clone().filter(|w| !w.trim().is_empty())?;
+                Some((server.spec.name.clone(), words))
+            }
+            _ => None,
+        };
+        self.all().iter().filter_map(of).collect()
+    }
+
+    pub fn status(&self) -> Vec<ServerStatus> {
+        self.all().iter().map(|server| self.status_of(server)).collect()
+    }
+
+    fn status_of(&self, server: &Server) -> ServerStatus {
+        let mut status = ServerStatus {
+            name: server.spec.name.clone(),
+            state: ServerState::Starting,
+            reason: None,
+            last_words: server.last_words(),
+            tools: Vec::new(),
+            server: None,
+            protocol: None,
+            runs: server.spec.describe(),
+            origin: server.spec.origin.clone(),
+            required: server.spec.required,
+        };
+        match server.phase() {
+            Phase::Off => status.state = ServerState::Disabled,
+            Phase::Idle | Phase::Starting => {}
+            Phase::Ready(live) => {
+                status.state = ServerState::Connected;
+                let who = live.info.server_info.as_ref();
+                status.server = who.map(|who| format!("{} {}", who.name, who.version));
+                status.protocol = Some(live.info.protocol_version.to_string());
+                let name = |tool: &serde_json::Value| {
+                    Some(self.inner.desks.name_of(&server.spec.name, tool["name"].as_str()?))
+                };
+                status.tools = server.tools().iter().filter_map(name).collect();
+            }
+            Phase::Down { reason, .. } => {
+                status.state = ServerState::Failed;
+                status.reason = Some(reason);
+            }
+            Phase::SignIn { reason, .. } => {
+                status.state = ServerState::NeedsAuth;
+                status.reason = Some(reason);
+            }
+        }
+        status
+    }
+
+    /// What a server said when it wanted somebody to sign in.
+    pub fn challenge(&self, name: &str) -> Option<String> {
+        match self.named(name).ok()?.phase() {
+            Phase::SignIn { challenge, .. } => challenge,
+            _ => None,
+        }
+    }
+
+    /// Says goodbye to all of them and sees their processes out.
+    pub async fn close(&self) {
+        let keepers: Vec<_> = {
+            let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *keepers)
+        };
+        for server in self.all() {
+            server.close.cancel();
+        }
+        join_all(keepers).await;
+    }
+}

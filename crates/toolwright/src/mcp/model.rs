@@ -1,0 +1,92 @@
+//! The session's model, for servers that ask it something.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
+use toolwright_engine::Purse;
+use toolwright_llm::{
+    Block, Event, FinishReason, Model, Price, ReplyBuilder, ReplyKind, Request, Sampling,
+    ToolChoice, Turn,
+};
+use toolwright_mcp::{Sampled, Sampler, SamplingRequest, SamplingTurn};
+
+use crate::choose::Chosen;
+
+pub(crate) struct SessionModel {
+    model: Arc<dyn Model>,
+    price: Option<Price>,
+    max_output_tokens: Option<u32>,
+    purse: Arc<Purse>,
+}
+
+impl SessionModel {
+    pub(crate) fn new(chosen: &Chosen, purse: &Arc<Purse>) -> Arc<Self> {
+        Arc::new(Self {
+            model: Arc::clone(&chosen.model),
+            price: chosen.price.clone(),
+            max_output_tokens: chosen.max_output_tokens,
+            purse: Arc::clone(purse),
+        })
+    }
+
+    fn turn(&self, turn: SamplingTurn) -> Arc<Turn> {
+        if !turn.by_model {
+            return Arc::new(Turn::User(turn.content));
+        }
+        let said = turn.content.into_iter().filter_map(|content| match content {
+            toolwright_llm::Content::Text { text } => Some(Block::Text { text, opaque: None }),
+            toolwright_llm::Content::Media(_) => None,
+        });
+        Arc::new(Turn::Assistant { origin: self.model.origin().clone(), blocks: said.collect() })
+    }
+}
+
+impl Sampler for SessionModel {
+    fn sample(&self, request: SamplingRequest) -> BoxFuture<'static, Result<Sampled, String>> {
+        if self.purse.is_empty() {
+            return async { Err("the budget of this run is spent".to_owned()) }.boxed();
+        }
+        let cap = self.max_output_tokens.unwrap_or(u32::MAX);
+        let wanted = Request {
+            system: request.system.unwrap_or_default().into(),
+            turns: request.turns.into_iter().map(|turn| self.turn(turn)).collect(),
+            tools: Arc::new([]),
+            tool_choice: ToolChoice::Auto,
+            max_output_tokens: Some(request.max_tokens.min(cap)),
+            sampling: Sampling {
+                temperature: request.temperature,
+                stop: request.stop,
+                ..Sampling::default()
+            },
+            effort: None,
+            output_schema: None,
+        };
+        let mut stream = self.model.stream(wanted);
+        let model = self.model.origin().to_string();
+        let (price, purse) = (self.price.clone(), Arc::clone(&self.purse));
+        async move {
+            let mut builder = ReplyBuilder::default();
+            while let Some(event) = stream.next().await {
+                if let Event::Failed(failure) = &event {
+                    return Err(failure.to_string());
+                }
+                builder.apply(&event);
+            }
+            let reply = builder.build();
+            let cost = price.map(|price| price.of(&reply.usage));
+            purse.spend(cost.unwrap_or_default());
+            let text: Vec<String> = reply
+                .blocks
+                .into_iter()
+                .filter_map(|block| match block.kind {
+                    ReplyKind::Text(text) | ReplyKind::Refusal(text) => Some(text),
+                    _ => None,
+                })
+                .collect();
+            let was_cut = reply.finish.is_some_and(|finish| finish.reason == FinishReason::Length);
+            Ok(Sampled { model, text: text.join(""), was_cut, cost })
+        }
+        .boxed()
+    }
+}
