@@ -55,6 +55,7 @@ const FLOORS: &[&str] = &[
     "toolwright-engine",
     "toolwright",
     "toolwright-testkit",
+    "toolwright-tui",
     "toolwright-cli",
 ];
 
