@@ -15,6 +15,7 @@ mod sessions;
 mod stats;
 mod terminal;
 mod tools;
+mod tui;
 
 use clap::{CommandFactory, Parser};
 
@@ -53,7 +54,7 @@ fn start(arguments: Arguments) -> Exit {
 }
 
 async fn dispatch(arguments: Arguments) -> Exit {
-    let Arguments { command, shared } = arguments;
+    let Arguments { command, interface, shared } = arguments;
     let result = match command {
         Some(Command::Run(options)) => run::run(&shared, *options).await,
         Some(Command::Sessions(options)) => sessions::list(&shared, &options),
@@ -73,10 +74,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
             terminal::print(&String::from_utf8_lossy(&script));
             Ok(Exit::Done)
         }
-        None => {
-            Arguments::command().print_help().ok();
-            Ok(Exit::Done)
-        }
+        None => tui::tui(&shared, interface).await,
     };
     result.unwrap_or_else(|problem| {
         terminal::note(&format!("tw: {}", problem.text));

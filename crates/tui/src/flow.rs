@@ -30,8 +30,9 @@ impl Flow {
         self.source.push_str(text);
     }
 
-    pub fn is_empty(&self) -> bool {
-        !self.begun && self.source.trim().is_empty()
+    /// Whether something of it was given out.
+    pub fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// Rows that are finished; with `last`, all of them.
