@@ -193,7 +193,7 @@ fn note(level: Level, text: &str, advice: Option<&str>, view: View<'_>) -> Vec<L
         lines.extend(width::wrap(&Line::styled(format!("{mark}{part}"), style), view.columns, 2));
     }
     if let Some(advice) = advice {
-        let line = Line::styled(format!("  {}", harmless(advice)), theme.muted());
+        let line = Line::styled(format!("  {}", width::flat(advice)), theme.muted());
         lines.extend(width::wrap(&line, view.columns, 2));
     }
     lines
@@ -341,7 +341,7 @@ pub fn todo(status: &str, text: &str, view: View<'_>) -> Line {
         "cancelled" => ("☒ ", theme.muted().strike()),
         _ => ("☐ ", Style::default()),
     };
-    let text = width::cut(&harmless(text).replace('\n', " "), view.columns.saturating_sub(2));
+    let text = width::cut(&width::flat(text), view.columns.saturating_sub(2));
     Line::styled(mark, Style::fg(theme.accent)).with(text, style)
 }
 

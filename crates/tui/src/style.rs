@@ -256,7 +256,8 @@ fn indexed(r: u8, g: u8, b: u8) -> u8 {
 /// By hue, not by distance: people choose what their sixteen colours look like.
 fn sixteen(r: u8, g: u8, b: u8) -> u8 {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
-    if most - least < 40 {
+    let pale = u32::from(most - least) * 100 < u32::from(most) * 40 && most < 160;
+    if most - least < 40 || pale {
         return match most {
             0..48 => 0,
             48..128 => 8,

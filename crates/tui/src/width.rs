@@ -51,6 +51,11 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
+/// The same in one line.
+pub fn flat(text: &str) -> String {
+    harmless(text).replace('\n', " ")
+}
+
 /// Marks that change the direction of what follows, beyond their own line even.
 fn is_turning(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')

@@ -59,7 +59,7 @@ impl Ask {
             choice('y', "Yes, once".to_owned(), Give::Answer(Answer::Once)),
             choice(
                 'a',
-                format!("Yes, always in this session: {}", harmless(&scope.join(", "))),
+                format!("Yes, always in this session: {}", width::flat(&scope.join(", "))),
                 Give::Answer(Answer::Always),
             ),
             choice('n', "No".to_owned(), Give::Answer(Answer::Reject { message: None })),
@@ -243,7 +243,7 @@ impl Ask {
         let mark = Style::fg(theme.warning).bold();
         let mut head = Line::styled("? ", mark);
         head.push(
-            width::cut(&self.title().replace('\n', " "), columns.saturating_sub(14)),
+            width::cut(&width::flat(&self.title()), columns.saturating_sub(14)),
             Style::default().bold(),
         );
         if behind > 0 {
@@ -282,7 +282,7 @@ impl Ask {
                         lines.extend(width::wrap(&shell.line(line, theme), inner, 2));
                     }
                 } else if !question.arguments.is_null() {
-                    let text = harmless(&question.arguments.to_string());
+                    let text = width::flat(&question.arguments.to_string());
                     lines.extend(width::wrap(&Line::styled(text, muted), inner, 2));
                 }
                 let all = lines.len();
@@ -300,7 +300,7 @@ impl Ask {
                 }
                 lines = shown;
                 if let Some(why) = why {
-                    lines.push(Line::styled(width::cut(&harmless(why), inner), muted));
+                    lines.push(Line::styled(width::cut(&width::flat(why), inner), muted));
                 }
             }
             What::Inquiry { items, at, .. } => {
@@ -345,8 +345,8 @@ impl Ask {
                         (true, _) => "[ ] ",
                         (false, _) => "",
                     };
-                    let label = format!("{}. {box_}{} ", n + 1, harmless(&option.label));
-                    row(n, label.replace('\n', " "), harmless(&option.description).replace('\n', " "));
+                    let label = format!("{}. {box_}{} ", n + 1, width::flat(&option.label));
+                    row(n, label, width::flat(&option.description));
                 }
                 if item.custom {
                     let n = item.options.len();

@@ -240,8 +240,10 @@ pub(crate) struct App {
     focused: bool,
     token: u64,
     effects: Vec<Effect>,
-    /// The last row that was finished is blank.
+    /// Nothing has been written yet.
     spaced: bool,
+    /// The last block is one row of a call: others like it stand close to it.
+    close: bool,
 }
 
 impl App {
@@ -281,6 +283,7 @@ impl App {
             token: 0,
             effects: Vec::new(),
             spaced: true,
+            close: false,
         }
     }
 
@@ -386,6 +389,7 @@ impl App {
         if lines.is_empty() {
             return;
         }
+        self.close = false;
         if apart && !self.spaced {
             self.finished.push(Line::empty());
         }
@@ -411,5 +415,4 @@ impl App {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -62,7 +62,7 @@ impl Picker {
     }
 
     pub(super) fn fill(&mut self, rows: Vec<Row>) {
-        let clean = |text: String| harmless(&text).replace('\n', " ");
+        let clean = |text: String| width::flat(&text);
         let row = |r: Row| Row { label: clean(r.label), about: clean(r.about), value: r.value };
         self.rows = rows.into_iter().map(row).collect();
         self.waiting = false;
@@ -173,7 +173,7 @@ impl App {
         if kind == Kind::Themes {
             picker.before = Some(self.theme.clone());
         }
-        self.menu = None;
+        (self.menu, self.hint) = (None, None);
         self.overlay = Some(Overlay::Picker(picker));
         self.look();
     }

@@ -129,7 +129,8 @@ impl App {
                 Line::styled(text, Style::fg(self.theme.primary))
             }
         };
-        lines.push(width::cut_line(&foot, columns));
+        lines.push(foot);
+        let lines = lines.iter().map(|line| width::cut_line(line, columns)).collect();
         self.transcript = Some(transcript);
         (lines, cursor)
     }

@@ -134,6 +134,7 @@ impl App {
             }
             News::Say { level, text, advice } => self.say(level, &text, advice.as_deref()),
             News::Page { title, text } => {
+                let title = crate::width::flat(&title);
                 let lines = harmless(&text).lines().map(str::to_owned).collect();
                 self.overlay = Some(Overlay::Page { title, lines, top: 0 });
             }
@@ -183,7 +184,7 @@ impl App {
 
     fn enter(&mut self, id: String, title: String, blocks: Vec<Block>, left_out: usize) {
         let changed = self.session.as_ref().is_none_or(|(own, _)| *own != id);
-        let title = harmless(&title);
+        let title = crate::width::flat(&title);
         let shown = if title.is_empty() { "tw".to_owned() } else { format!("tw · {title}") };
         self.effect(Effect::Title(shown));
         self.session = Some((id, title));
@@ -409,8 +410,10 @@ impl App {
                     self.live.pop_front();
                     let lines = block.render(self.view());
                     // One-liners in a row stand close together.
-                    let close = lines.len() == 1 && matches!(self.blocks.last(), Some(Block::Call(_)));
+                    let single = lines.len() == 1;
+                    let close = single && self.close;
                     self.write(lines, !close);
+                    self.close = single;
                     self.keep(block);
                     continue;
                 }

@@ -27,8 +27,10 @@ impl App {
             let (live, cursor) = self.draw_transcript();
             return Frame { finished: Vec::new(), live, cursor, full: true };
         }
-        let finished = std::mem::take(&mut self.finished);
         let columns = self.width();
+        // Some were made for another width.
+        let cut = |line: Line| if line.width() > columns { width::cut_line(&line, columns) } else { line };
+        let finished = std::mem::take(&mut self.finished).into_iter().map(cut).collect();
         let most = self.rows.saturating_sub(1).max(1);
         let (below, cursor) = self.below(columns, most);
         let room = most.saturating_sub(below.len());
@@ -36,8 +38,10 @@ impl App {
         let shift = live.len();
         live.extend(below);
         live.truncate(most);
+        let live: Vec<Line> = live.iter().map(|line| width::cut_line(line, columns)).collect();
         let cursor = cursor.map(|(row, column)| (row + shift, column));
         let cursor = cursor.filter(|(row, _)| *row < live.len());
+        let cursor = cursor.map(|(row, column)| (row, column.min(self.columns - 1)));
         Frame { finished, live, cursor, full: false }
     }
 
@@ -53,9 +57,8 @@ impl App {
                 QueueKind::Steer => "next",
                 QueueKind::FollowUp => "later",
             };
-            let text = waiting.text.replace('\n', " ");
-            let line = Line::styled(format!("  {when}: "), self.theme.muted())
-                .with(crate::width::harmless(&text), Style::default().italic());
+                        let line = Line::styled(format!("  {when}: "), self.theme.muted())
+                .with(width::flat(&waiting.text), Style::default().italic());
             foot.push(width::cut_line(&line, columns));
         }
         if foot.len() > 4 {
@@ -89,16 +92,16 @@ impl App {
     fn unfinished(&self, columns: usize) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         let mut spaced = self.spaced;
+        let mut close = self.close;
         for live in &self.live {
             let (block, apart) = match live {
                 Live::Text { flow, .. } => (flow.tail(columns, &self.theme), !flow.has_begun()),
                 Live::Thought { text, .. } => (self.thinking_now(text, columns), true),
                 Live::Call { call, .. } => {
                     let block = Block::Call(call.clone()).render(self.view());
-                    let close = block.len() == 1
-                        && lines.is_empty()
-                        && matches!(self.blocks.last(), Some(Block::Call(_)));
-                    (block, !close)
+                    let joins = block.len() == 1 && close;
+                    close = block.len() == 1;
+                    (block, !joins)
                 }
             };
             if block.is_empty() {
@@ -129,11 +132,11 @@ impl App {
         let took = self.now.saturating_sub(self.since);
         let frame = SPINNER[(self.now.as_millis() / 100) as usize % SPINNER.len()];
         let mut line = Line::styled(format!("{frame} "), Style::fg(self.theme.accent));
-        line.push(width::harmless(&self.activity), Style::fg(self.theme.accent));
+        line.push(width::flat(&self.activity), Style::fg(self.theme.accent));
         let doing = self.todos.iter().find(|(status, _)| status == "in_progress");
         if let Some((_, text)) = doing {
             let done = self.todos.iter().filter(|(status, _)| status == "completed").count();
-            let text = width::harmless(text).replace('\n', " ");
+            let text = width::flat(text);
             line.push(format!(" · {done}/{} {text}", self.todos.len()), Style::default());
         }
         let hint = if self.aborted { "" } else { " · esc interrupts" };
@@ -193,9 +196,9 @@ impl App {
         if let Some(search) = &self.history.search {
             let head = format!("search: {}", search.query.text());
             let at = 8 + width::of(search.query.before_cursor());
-            let found = search.found.map(|at| self.history.entry(at).replace('\n', " "));
+            let found = search.found.map(|at| self.history.entry(at));
             let line = Line::styled(head, Style::fg(self.theme.primary));
-            let found = width::harmless(&found.unwrap_or_default());
+            let found = width::flat(found.unwrap_or_default());
             let lines = vec![width::cut_line(&line, columns), Line::plain(width::cut(&found, columns))];
             return (lines, Some((0, at.min(columns))));
         }
@@ -237,12 +240,12 @@ impl App {
         let rows = shown().map(|(n, item)| {
             let on = n == open.selected;
             let style = if on { Style::fg(self.theme.primary).bold() } else { Style::default() };
-            let name = width::cut_front(&width::harmless(&item.label), label);
+            let name = width::cut_front(&width::flat(&item.label), label);
             let gap = label.saturating_sub(width::of(&name)) + 2;
             let mut line = Line::styled(if on { "› " } else { "  " }, style).with(name, style);
             if !item.about.is_empty() {
                 line.push(" ".repeat(gap), Style::default());
-                line.push(width::harmless(&item.about).replace('\n', " "), self.theme.muted());
+                line.push(width::flat(&item.about), self.theme.muted());
             }
             width::cut_line(&line, columns)
         });
@@ -295,7 +298,7 @@ impl App {
             if n > 0 {
                 line.push(" · ", muted);
             }
-            line.push(width::harmless(&text).replace('\n', " "), style);
+            line.push(width::flat(&text), style);
         }
         width::cut_line(&line, columns)
     }
