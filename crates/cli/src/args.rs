@@ -8,7 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[derive(Debug, Parser)]
 #[command(name = "tw", version, about, max_term_width = 100, disable_help_subcommand = true)]
 #[command(args_conflicts_with_subcommands = true)]
-#[command(after_help = "Start with:  tw                                  the terminal interface in this folder\n             tw run \"What is this project?\"     one prompt\nTrouble?     tw doctor")]
+#[command(
+    after_help = "Start with:  tw                                  the terminal interface in this folder\n             tw run \"What is this project?\"     one prompt\nTrouble?     tw doctor"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,

@@ -8,11 +8,13 @@ mod answer;
 mod child;
 mod folder;
 mod server;
+mod terminal;
 
 pub use answer::{After, Answer, Reply};
 pub use child::{Child, Finished};
 pub use folder::Folder;
 pub use server::{Captured, ModelServer, Wire};
+pub use terminal::Terminal;
 
 use std::time::{Duration, Instant};
 

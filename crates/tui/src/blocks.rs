@@ -306,7 +306,8 @@ impl Call {
         let theme = view.theme;
         let rows = |usual: usize| if view.details { ALL_ROWS } else { usual };
         if matches!(done.ending, Ending::Failed | Ending::Denied) {
-            let style = Style::fg(if done.ending == Ending::Failed { theme.error } else { theme.warning });
+            let style =
+                Style::fg(if done.ending == Ending::Failed { theme.error } else { theme.warning });
             return head(done.output.trim(), rows(OTHER_ROWS), view.columns, style);
         }
         if let Some(diff) = &done.diff {

@@ -151,7 +151,10 @@ fn read(patch: &str) -> Vec<Row<'_>> {
             if files > 1 {
                 rows.push(Row::File(name.trim().trim_start_matches("b/")));
             }
-        } else if !["--- ", "\\", "===", "Index: ", "diff ", "index "].iter().any(|p| line.starts_with(p)) {
+        } else if !["--- ", "\\", "===", "Index: ", "diff ", "index "]
+            .iter()
+            .any(|p| line.starts_with(p))
+        {
             rows.push(Row::Note(line));
         }
     }
@@ -184,7 +187,15 @@ mod tests {
         let lines = render(PATCH, 60, 50, &theme);
         assert_eq!(
             texts(&lines),
-            [" 9   one", "10 - let total = 1;", "10 + let total = 2;", "11   two", "   ⋮", "40   three", "41 + four"]
+            [
+                " 9   one",
+                "10 - let total = 1;",
+                "10 + let total = 2;",
+                "11   two",
+                "   ⋮",
+                "40   three",
+                "41 + four"
+            ]
         );
         let marked = lines[2].spans.iter().find(|s| s.style.bg != Color::Default).unwrap();
         assert_eq!(marked.text, "2");

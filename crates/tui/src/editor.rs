@@ -56,10 +56,6 @@ impl Editor {
         self.now.text.is_empty()
     }
 
-    pub fn cursor(&self) -> usize {
-        self.now.cursor
-    }
-
     /// The text with the pastes in full.
     pub fn whole(&self) -> String {
         let mut text = self.now.text.clone();
@@ -91,8 +87,8 @@ impl Editor {
     /// Replaces what stands between `from` and the cursor.
     pub fn complete(&mut self, from: usize, text: &str) {
         self.keep(Change::Other);
-        let from = from.min(self.now.cursor);
-        self.now.text.replace_range(from..self.now.cursor, text);
+        let (from, text) = (from.min(self.now.cursor), clean(text));
+        self.now.text.replace_range(from..self.now.cursor, &text);
         self.now.cursor = from + text.len();
     }
 
@@ -203,39 +199,39 @@ impl Editor {
         self.go(self.right_of(self.now.cursor));
     }
 
-    pub fn to_word_left(&mut self) {
+    pub fn go_word_left(&mut self) {
         self.go(self.word_left());
     }
 
-    pub fn to_word_right(&mut self) {
+    pub fn go_word_right(&mut self) {
         self.go(self.word_right());
     }
 
-    pub fn to_line_start(&mut self) {
+    pub fn go_line_start(&mut self) {
         self.go(self.line_start());
     }
 
-    pub fn to_line_end(&mut self) {
+    pub fn go_line_end(&mut self) {
         self.go(self.line_end());
     }
 
-    pub fn to_start(&mut self) {
+    pub fn go_start(&mut self) {
         self.go(0);
     }
 
-    pub fn to_end(&mut self) {
+    pub fn go_end(&mut self) {
         self.go(self.now.text.len());
     }
 
     /// One row up; not, if there is none.
     pub fn up(&mut self, columns: usize) -> bool {
         let layout = self.layout(columns);
-        layout.row > 0 && self.to_row(columns, layout.row - 1, layout.column)
+        layout.row > 0 && self.go_row(columns, layout.row - 1, layout.column)
     }
 
     pub fn down(&mut self, columns: usize) -> bool {
         let layout = self.layout(columns);
-        layout.row + 1 < layout.rows.len() && self.to_row(columns, layout.row + 1, layout.column)
+        layout.row + 1 < layout.rows.len() && self.go_row(columns, layout.row + 1, layout.column)
     }
 
     pub fn layout(&self, columns: usize) -> Layout {
@@ -273,7 +269,7 @@ impl Editor {
         places
     }
 
-    fn to_row(&mut self, columns: usize, row: usize, column: usize) -> bool {
+    fn go_row(&mut self, columns: usize, row: usize, column: usize) -> bool {
         let places = self.places(columns);
         let Some((from, to)) = places.get(row).copied() else { return false };
         let wish = self.wish.unwrap_or(column);

@@ -9,14 +9,14 @@ fn editor(text: &str) -> Editor {
 #[test]
 fn words_lines_and_characters_are_moved_over_and_deleted() {
     let mut e = editor("one two\nthree");
-    e.to_word_left();
-    assert_eq!(e.cursor(), 8);
+    e.go_word_left();
+    assert_eq!(e.before_cursor().len(), 8);
     e.left();
     e.kill_word_back();
     assert_eq!(e.text(), "one \nthree");
     e.yank();
     assert_eq!(e.text(), "one two\nthree");
-    e.to_line_start();
+    e.go_line_start();
     e.kill_to_end();
     assert_eq!(e.text(), "\nthree");
     e.kill_to_end();
@@ -82,10 +82,10 @@ fn up_and_down_keep_their_column_and_stop_at_the_ends() {
     let mut e = editor("abcdef\nx\nabcdef");
     assert!(e.up(20));
     assert!(e.up(20));
-    assert_eq!(e.cursor(), 6);
+    assert_eq!(e.before_cursor().len(), 6);
     assert!(!e.up(20));
     assert!(e.down(20) && e.down(20) && !e.down(20));
-    assert_eq!(e.cursor(), 15);
+    assert_eq!(e.before_cursor().len(), 15);
 }
 
 #[test]

@@ -57,11 +57,7 @@ fn begins_word(bytes: &[u8], at: usize) -> bool {
 }
 
 /// The best `limit` of them, best first; equals keep their order.
-pub fn best<'a, T>(
-    query: &str,
-    all: impl Iterator<Item = (&'a str, T)>,
-    limit: usize,
-) -> Vec<T> {
+pub fn best<'a, T>(query: &str, all: impl Iterator<Item = (&'a str, T)>, limit: usize) -> Vec<T> {
     let mut found: Vec<(i32, usize, T)> = all
         .enumerate()
         .filter_map(|(n, (text, value))| Some((score(query, text)?, n, value)))

@@ -18,23 +18,139 @@ const JS_WORDS: &str = "abstract any as async await boolean break case catch cla
 const SHELL_WORDS: &str = "if then else elif fi for while until do done case esac in function select time return exit break continue local export readonly declare set unset shift source alias trap eval exec";
 
 const LANGUAGES: &[Language] = &[
-    Language { names: &["rust", "rs"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\""], keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod move mut pub ref return self Self static struct super trait true type unsafe use where while bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize" },
-    Language { names: &["python", "py"], line: &["#"], block: None, quotes: &["\"\"\"", "'''", "\"", "'"], keywords: "and as assert async await break class continue def del elif else except False finally for from global if import in is lambda match case None nonlocal not or pass raise return True try while with yield self" },
-    Language { names: &["javascript", "js", "jsx", "typescript", "ts", "tsx", "mjs"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\"", "'", "`"], keywords: JS_WORDS },
-    Language { names: &["c", "h", "cpp", "c++", "cc", "hpp", "cxx", "objc"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\"", "'"], keywords: C_WORDS },
-    Language { names: &["go"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\"", "'", "`"], keywords: "break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var nil true false string int int64 bool byte rune error any" },
-    Language { names: &["java", "kotlin", "kt", "scala", "csharp", "cs", "c#", "swift", "dart"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\"\"\"", "\"", "'"], keywords: "abstract as async await boolean break byte case catch char class const continue data default def do double else enum extends extension final finally float for fun func guard if implements import in init instanceof int interface internal is lateinit let long namespace native new nil null object open operator override package private protected public return sealed self short static string struct super switch synchronized this throw throws trait true false try typealias using val var virtual void volatile when where while with yield" },
-    Language { names: &["bash", "sh", "shell", "zsh", "fish", "console"], line: &["#"], block: None, quotes: &["\"", "'"], keywords: SHELL_WORDS },
-    Language { names: &["ruby", "rb", "elixir", "ex", "exs", "crystal"], line: &["#"], block: None, quotes: &["\"", "'"], keywords: "alias and begin break case class def defmodule defp do else elsif end ensure false fn for if in module next nil not or raise redo rescue retry return self super then true undef unless until use when while with yield require include" },
-    Language { names: &["php"], line: &["//", "#"], block: Some(("/*", "*/")), quotes: &["\"", "'"], keywords: "abstract and array as break case catch class clone const continue declare default do echo else elseif extends final finally fn for foreach function global if implements include instanceof interface match namespace new null or print private protected public readonly require return static switch throw trait true false try use var while yield" },
-    Language { names: &["sql", "postgres", "mysql", "sqlite"], line: &["--"], block: Some(("/*", "*/")), quotes: &["'"], keywords: "SELECT FROM WHERE INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE INDEX VIEW DROP ALTER ADD COLUMN JOIN LEFT RIGHT INNER OUTER ON GROUP BY ORDER HAVING LIMIT OFFSET AS AND OR NOT NULL IS IN EXISTS BETWEEN LIKE UNION ALL DISTINCT PRIMARY KEY FOREIGN REFERENCES DEFAULT CASE WHEN THEN ELSE END WITH BEGIN COMMIT ROLLBACK select from where insert into values update set delete create table index view drop alter add column join left right inner outer on group by order having limit offset as and or not null is in exists between like union all distinct primary key foreign references default case when then else end with begin commit rollback" },
-    Language { names: &["json", "jsonc", "json5"], line: &["//"], block: Some(("/*", "*/")), quotes: &["\""], keywords: "true false null" },
-    Language { names: &["yaml", "yml", "toml", "ini", "conf", "dockerfile", "docker", "makefile", "make", "nix", "hcl", "terraform", "properties"], line: &["#", ";"], block: None, quotes: &["\"\"\"", "\"", "'"], keywords: "true false null yes no on off FROM RUN CMD COPY ADD ENV ARG WORKDIR EXPOSE ENTRYPOINT USER VOLUME LABEL let in rec with inherit import resource variable output module provider" },
-    Language { names: &["lua"], line: &["--"], block: Some(("--[[", "]]")), quotes: &["\"", "'"], keywords: "and break do else elseif end false for function goto if in local nil not or repeat return then true until while" },
-    Language { names: &["haskell", "hs", "elm", "ocaml", "ml", "fsharp"], line: &["--"], block: Some(("{-", "-}")), quotes: &["\""], keywords: "case class data deriving do else forall fun if import in infix instance let match module newtype of open rec then type val where with" },
-    Language { names: &["zig"], line: &["//"], block: None, quotes: &["\"", "'"], keywords: "align allowzero and anytype asm async await break catch comptime const continue defer else enum errdefer error export extern fn for if inline noalias null or orelse packed pub resume return struct suspend switch test threadlocal true false try undefined union unreachable usingnamespace var volatile while" },
-    Language { names: &["css", "scss", "less"], line: &[], block: Some(("/*", "*/")), quotes: &["\"", "'"], keywords: "import media supports keyframes from to important" },
-    Language { names: &["html", "xml", "svg", "vue", "svelte"], line: &[], block: Some(("<!--", "-->")), quotes: &["\"", "'"], keywords: "" },
+    Language {
+        names: &["rust", "rs"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\""],
+        keywords: "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod move mut pub ref return self Self static struct super trait true type unsafe use where while bool char f32 f64 i8 i16 i32 i64 i128 isize str u8 u16 u32 u64 u128 usize",
+    },
+    Language {
+        names: &["python", "py"],
+        line: &["#"],
+        block: None,
+        quotes: &["\"\"\"", "'''", "\"", "'"],
+        keywords: "and as assert async await break class continue def del elif else except False finally for from global if import in is lambda match case None nonlocal not or pass raise return True try while with yield self",
+    },
+    Language {
+        names: &["javascript", "js", "jsx", "typescript", "ts", "tsx", "mjs"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\"", "'", "`"],
+        keywords: JS_WORDS,
+    },
+    Language {
+        names: &["c", "h", "cpp", "c++", "cc", "hpp", "cxx", "objc"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\"", "'"],
+        keywords: C_WORDS,
+    },
+    Language {
+        names: &["go"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\"", "'", "`"],
+        keywords: "break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var nil true false string int int64 bool byte rune error any",
+    },
+    Language {
+        names: &["java", "kotlin", "kt", "scala", "csharp", "cs", "c#", "swift", "dart"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\"\"\"", "\"", "'"],
+        keywords: "abstract as async await boolean break byte case catch char class const continue data default def do double else enum extends extension final finally float for fun func guard if implements import in init instanceof int interface internal is lateinit let long namespace native new nil null object open operator override package private protected public return sealed self short static string struct super switch synchronized this throw throws trait true false try typealias using val var virtual void volatile when where while with yield",
+    },
+    Language {
+        names: &["bash", "sh", "shell", "zsh", "fish", "console"],
+        line: &["#"],
+        block: None,
+        quotes: &["\"", "'"],
+        keywords: SHELL_WORDS,
+    },
+    Language {
+        names: &["ruby", "rb", "elixir", "ex", "exs", "crystal"],
+        line: &["#"],
+        block: None,
+        quotes: &["\"", "'"],
+        keywords: "alias and begin break case class def defmodule defp do else elsif end ensure false fn for if in module next nil not or raise redo rescue retry return self super then true undef unless until use when while with yield require include",
+    },
+    Language {
+        names: &["php"],
+        line: &["//", "#"],
+        block: Some(("/*", "*/")),
+        quotes: &["\"", "'"],
+        keywords: "abstract and array as break case catch class clone const continue declare default do echo else elseif extends final finally fn for foreach function global if implements include instanceof interface match namespace new null or print private protected public readonly require return static switch throw trait true false try use var while yield",
+    },
+    Language {
+        names: &["sql", "postgres", "mysql", "sqlite"],
+        line: &["--"],
+        block: Some(("/*", "*/")),
+        quotes: &["'"],
+        keywords: "SELECT FROM WHERE INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE INDEX VIEW DROP ALTER ADD COLUMN JOIN LEFT RIGHT INNER OUTER ON GROUP BY ORDER HAVING LIMIT OFFSET AS AND OR NOT NULL IS IN EXISTS BETWEEN LIKE UNION ALL DISTINCT PRIMARY KEY FOREIGN REFERENCES DEFAULT CASE WHEN THEN ELSE END WITH BEGIN COMMIT ROLLBACK select from where insert into values update set delete create table index view drop alter add column join left right inner outer on group by order having limit offset as and or not null is in exists between like union all distinct primary key foreign references default case when then else end with begin commit rollback",
+    },
+    Language {
+        names: &["json", "jsonc", "json5"],
+        line: &["//"],
+        block: Some(("/*", "*/")),
+        quotes: &["\""],
+        keywords: "true false null",
+    },
+    Language {
+        names: &[
+            "yaml",
+            "yml",
+            "toml",
+            "ini",
+            "conf",
+            "dockerfile",
+            "docker",
+            "makefile",
+            "make",
+            "nix",
+            "hcl",
+            "terraform",
+            "properties",
+        ],
+        line: &["#", ";"],
+        block: None,
+        quotes: &["\"\"\"", "\"", "'"],
+        keywords: "true false null yes no on off FROM RUN CMD COPY ADD ENV ARG WORKDIR EXPOSE ENTRYPOINT USER VOLUME LABEL let in rec with inherit import resource variable output module provider",
+    },
+    Language {
+        names: &["lua"],
+        line: &["--"],
+        block: Some(("--[[", "]]")),
+        quotes: &["\"", "'"],
+        keywords: "and break do else elseif end false for function goto if in local nil not or repeat return then true until while",
+    },
+    Language {
+        names: &["haskell", "hs", "elm", "ocaml", "ml", "fsharp"],
+        line: &["--"],
+        block: Some(("{-", "-}")),
+        quotes: &["\""],
+        keywords: "case class data deriving do else forall fun if import in infix instance let match module newtype of open rec then type val where with",
+    },
+    Language {
+        names: &["zig"],
+        line: &["//"],
+        block: None,
+        quotes: &["\"", "'"],
+        keywords: "align allowzero and anytype asm async await break catch comptime const continue defer else enum errdefer error export extern fn for if inline noalias null or orelse packed pub resume return struct suspend switch test threadlocal true false try undefined union unreachable usingnamespace var volatile while",
+    },
+    Language {
+        names: &["css", "scss", "less"],
+        line: &[],
+        block: Some(("/*", "*/")),
+        quotes: &["\"", "'"],
+        keywords: "import media supports keyframes from to important",
+    },
+    Language {
+        names: &["html", "xml", "svg", "vue", "svelte"],
+        line: &[],
+        block: Some(("<!--", "-->")),
+        quotes: &["\"", "'"],
+        keywords: "",
+    },
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,18 +169,12 @@ pub struct Highlighter {
 }
 
 impl Highlighter {
-    /// By the word behind the fence, or by a file's extension.
+    /// By the word behind the fence.
     pub fn new(name: &str) -> Self {
         let name = name.trim().split([' ', ',', '{', ':']).next().unwrap_or_default();
         let name = name.trim_start_matches('.').to_ascii_lowercase();
         let language = LANGUAGES.iter().find(|l| l.names.contains(&name.as_str()));
         Self { language, state: State::Code, is_diff: name == "diff" || name == "patch" }
-    }
-
-    pub fn for_path(path: &str) -> Self {
-        let file = path.rsplit('/').next().unwrap_or(path);
-        let extension = file.rsplit_once('.').map_or(file, |(_, extension)| extension);
-        Self::new(extension)
     }
 
     /// Colours the next line.
@@ -155,7 +265,8 @@ impl Highlighter {
             };
             return (count, colour);
         }
-        let colour = if "=+-*/<>!&|%^~?:".contains(first) { theme.operator } else { Color::Default };
+        let colour =
+            if "=+-*/<>!&|%^~?:".contains(first) { theme.operator } else { Color::Default };
         (first.len_utf8(), colour)
     }
 }

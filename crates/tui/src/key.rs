@@ -61,12 +61,12 @@ impl Key {
     pub fn parse(text: &str) -> Option<Self> {
         let mut key = Self::char('\0');
         let mut rest = text.trim();
-        loop {
-            let Some((modifier, after)) = rest.split_once('+').filter(|(m, a)| {
-                !m.is_empty() && !a.is_empty()
-            }) else {
-                break;
-            };
+        let parts = |text: &'_ str| {
+            let at = text.find('+').filter(|at| *at > 0 && at + 1 < text.len())?;
+            Some((at, at + 1))
+        };
+        while let Some((end, next)) = parts(rest) {
+            let (modifier, after) = (&rest[..end], &rest[next..]);
             match modifier.to_ascii_lowercase().as_str() {
                 "ctrl" | "control" => key.ctrl = true,
                 "alt" | "meta" | "option" => key.alt = true,

@@ -412,8 +412,19 @@ mod tests {
         assert_eq!(
             rows(source, 40),
             [
-                "Title", "", "Some words and code. More.", "", "• one", "• two", "  1. deep",
-                "  2. er", "• ☑ done", "", "│ said", "", "────────────────────────"
+                "Title",
+                "",
+                "Some words and code. More.",
+                "",
+                "• one",
+                "• two",
+                "  1. deep",
+                "  2. er",
+                "• ☑ done",
+                "",
+                "│ said",
+                "",
+                "────────────────────────"
             ]
         );
     }
@@ -427,7 +438,10 @@ mod tests {
     #[test]
     fn tables_are_aligned_folded_or_listed_by_the_room_there_is() {
         let source = "| a | long name |\n|--:|---|\n| 1 | some words here |\n";
-        assert_eq!(rows(source, 40), ["a │ long name", "──┼────────────────", "1 │ some words here"]);
+        assert_eq!(
+            rows(source, 40),
+            ["a │ long name", "──┼────────────────", "1 │ some words here"]
+        );
         assert_eq!(
             rows(source, 16),
             ["a │ long name", "──┼─────────────", "1 │ some words", "  │ here"]

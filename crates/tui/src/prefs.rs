@@ -116,7 +116,9 @@ impl Places {
         let mut themes = BTreeMap::new();
         for folder in &self.config {
             let files = std::fs::read_dir(folder.join("themes")).into_iter().flatten().flatten();
-            for path in files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|x| x == "json")) {
+            for path in
+                files.map(|f| f.path()).filter(|p| p.extension().is_some_and(|x| x == "json"))
+            {
                 let name = path.file_stem().and_then(|s| s.to_str()).unwrap_or_default().to_owned();
                 let Ok(text) = std::fs::read_to_string(&path) else { continue };
                 match Theme::from_json(&name, &text, dark) {
@@ -124,7 +126,8 @@ impl Places {
                         themes.insert(name, theme);
                     }
                     Err(problem) => {
-                        warnings.push(format!("the theme {} is left out: {problem}", path.display()));
+                        warnings
+                            .push(format!("the theme {} is left out: {problem}", path.display()));
                     }
                 }
             }

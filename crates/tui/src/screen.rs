@@ -26,20 +26,7 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(depth: Depth, columns: usize) -> Self {
-        Self {
-            depth,
-            columns,
-            rows: Vec::new(),
-            row: 0,
-            column: 0,
-            hidden: false,
-            stale: false,
-        }
-    }
-
-    /// Rows that the live area takes now.
-    pub fn height(&self) -> usize {
-        self.rows.len()
+        Self { depth, columns, rows: Vec::new(), row: 0, column: 0, hidden: false, stale: false }
     }
 
     /// The terminal has another width: rows that are too long for it were folded.

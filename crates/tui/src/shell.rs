@@ -4,9 +4,9 @@
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -266,7 +266,8 @@ impl Shell {
         self.app.settle_in(places.load(&env));
         self.places = Some(places);
         let mailbox = self.mailbox.clone();
-        let answer = move |token, paths| mailbox.send(Message::Input(Input::Found { token, paths }));
+        let answer =
+            move |token, paths| mailbox.send(Message::Input(Input::Found { token, paths }));
         self.files = Some(Files::new(root, Box::new(answer)));
         self.dirty = true;
     }

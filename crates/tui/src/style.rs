@@ -298,9 +298,8 @@ mod tests {
     #[test]
     fn the_depth_is_read_off_the_environment() {
         let depth = |pairs: &[(&str, &str)]| {
-            let env = |name: &str| {
-                pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
-            };
+            let env =
+                |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
             Depth::from_env(&env)
         };
         assert_eq!(depth(&[("TERM", "xterm-256color")]), Depth::Indexed);

@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn every_row_fits_whatever_the_text_is() {
-        for text in ["漢", "a漢b", "👩🏽‍💻 x", "   ", "العربية نص", "a\u{301}b"] {
+        for text in ["漢", "a漢b", "👩🏽‍💻 x", "   ", "العربية نص", "a\u{301}b"]
+        {
             for width in 2..8 {
                 for row in rows(text, width, 1) {
                     assert!(of(&row) <= width, "{text:?} at {width}: {row:?}");

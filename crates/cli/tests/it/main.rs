@@ -29,6 +29,7 @@ mod sessions;
 mod stats;
 mod subagents;
 mod tools_command;
+mod tui;
 
 use serde_json::Value;
 use toolwright_testkit::{Captured, Folder};

@@ -75,12 +75,12 @@ impl App {
                     self.editor.set(&text);
                 }
             }
-            Action::LineHome => editor.to_line_start(),
-            Action::LineEnd => editor.to_line_end(),
-            Action::Home => editor.to_start(),
-            Action::End => editor.to_end(),
-            Action::WordRight => editor.to_word_right(),
-            Action::WordLeft => editor.to_word_left(),
+            Action::LineHome => editor.go_line_start(),
+            Action::LineEnd => editor.go_line_end(),
+            Action::Home => editor.go_start(),
+            Action::End => editor.go_end(),
+            Action::WordRight => editor.go_word_right(),
+            Action::WordLeft => editor.go_word_left(),
             Action::KillEnd => editor.kill_to_end(),
             Action::KillStart => editor.kill_to_start(),
             Action::KillWordBack => editor.kill_word_back(),

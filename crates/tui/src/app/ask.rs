@@ -261,7 +261,8 @@ impl Ask {
             cursor = Some((lines.len() + layout.row, 4 + layout.column));
             for (n, row) in layout.rows.iter().enumerate() {
                 let mark = if n == 0 { "  › " } else { "    " };
-                lines.push(Line::styled(mark, Style::fg(theme.primary)).with(row, Style::default()));
+                lines
+                    .push(Line::styled(mark, Style::fg(theme.primary)).with(row, Style::default()));
             }
         }
         (lines, cursor)
@@ -362,16 +363,16 @@ impl Ask {
 pub(super) fn edit(editor: &mut Editor, key: Key) {
     match (key.code, key.ctrl, key.alt) {
         (Code::Char(c), false, false) => editor.insert(c),
-        (Code::Char('a'), true, _) | (Code::Home, ..) => editor.to_line_start(),
-        (Code::Char('e'), true, _) | (Code::End, ..) => editor.to_line_end(),
+        (Code::Char('a'), true, _) | (Code::Home, ..) => editor.go_line_start(),
+        (Code::Char('e'), true, _) | (Code::End, ..) => editor.go_line_end(),
         (Code::Char('u'), true, _) => editor.kill_to_start(),
         (Code::Char('k'), true, _) => editor.kill_to_end(),
         (Code::Char('w'), true, _) => editor.kill_word_back(),
         (Code::Char('y'), true, _) => editor.yank(),
         (Code::Char('b'), true, _) | (Code::Left, false, false) => editor.left(),
         (Code::Char('f'), true, _) | (Code::Right, false, false) => editor.right(),
-        (Code::Left, ..) => editor.to_word_left(),
-        (Code::Right, ..) => editor.to_word_right(),
+        (Code::Left, ..) => editor.go_word_left(),
+        (Code::Right, ..) => editor.go_word_right(),
         (Code::Backspace, false, false) => editor.backspace(),
         (Code::Backspace, ..) => editor.kill_word_back(),
         (Code::Delete, ..) => editor.delete_forward(),

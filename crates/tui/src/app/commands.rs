@@ -45,7 +45,12 @@ macro_rules! command {
 
 pub(super) const COMMANDS: &[Command] = &[
     command!("new", ["clear"], "begin a new session", Does::New),
-    command!("sessions", ["resume", "continue"], "open an earlier session", Does::Pick(Kind::Sessions)),
+    command!(
+        "sessions",
+        ["resume", "continue"],
+        "open an earlier session",
+        Does::Pick(Kind::Sessions)
+    ),
     command!("models", ["model", "mo"], "choose the model", Does::Pick(Kind::Models)),
     command!("agents", ["agent"], "choose the agent", Does::Pick(Kind::Agents)),
     command!("themes", ["theme"], "choose the colours", Does::Pick(Kind::Themes)),
@@ -60,14 +65,24 @@ pub(super) const COMMANDS: &[Command] = &[
     command!("export", [], "write the conversation to a file (/export NAME)", Does::Export),
     command!("share", [], "write the conversation to a file that can be sent", Does::Share),
     command!("jobs", [], "commands in the background", Does::Pick(Kind::Jobs)),
-    command!("cost", ["status", "usage"], "what is set and what was spent", Does::Order(|| Order::Status)),
+    command!(
+        "cost",
+        ["status", "usage"],
+        "what is set and what was spent",
+        Does::Order(|| Order::Status)
+    ),
     command!("init", [], "write AGENTS.md for this project", Does::Prompt(INIT)),
     command!("review", [], "review what is not committed", Does::Prompt(REVIEW)),
     command!("editor", [], "write in $EDITOR", Does::Editor),
     command!("details", [], "show whole outputs, or short ones", Does::Details),
     command!("thinking", ["toggle-thinking"], "show or fold reasoning", Does::Thinking),
     command!("doctor", [], "what was found on this machine", Does::Elsewhere("doctor")),
-    command!("permissions", [], "what the rules decide", Does::Elsewhere("permission check 'COMMAND'")),
+    command!(
+        "permissions",
+        [],
+        "what the rules decide",
+        Does::Elsewhere("permission check 'COMMAND'")
+    ),
     command!("help", [], "keys and commands", Does::Help),
     command!("exit", ["quit", "q"], "leave", Does::Exit),
 ];
@@ -92,7 +107,8 @@ impl App {
         }
         if self.facts.skills.iter().any(|(skill, _)| skill == name) {
             let rest = rest.trim();
-            let what = if rest.is_empty() { "Do what it says.".to_owned() } else { rest.to_owned() };
+            let what =
+                if rest.is_empty() { "Do what it says.".to_owned() } else { rest.to_owned() };
             let text = format!("Use the skill \"{name}\". {what}");
             match self.busy {
                 true => self.order(Order::FollowUp(text)),
@@ -106,7 +122,11 @@ impl App {
         let all: Vec<(&str, &str)> = COMMANDS.iter().map(|c| (c.name, c.name)).collect();
         let near = crate::fuzzy::best(name, all.into_iter(), 1);
         let near = near.first().map(|n| format!("; did you mean /{n}?")).unwrap_or_default();
-        self.say(Level::Problem, &format!("There is no command /{name}{near}"), Some("/help lists them."));
+        self.say(
+            Level::Problem,
+            &format!("There is no command /{name}{near}"),
+            Some("/help lists them."),
+        );
         true
     }
 
@@ -156,7 +176,8 @@ impl App {
 
     fn help(&mut self) {
         let mut lines = vec![
-            "Write and press enter. While it works, enter steers it and alt+enter queues.".to_owned(),
+            "Write and press enter. While it works, enter steers it and alt+enter queues."
+                .to_owned(),
             "@ names a file or an agent, / a command, ! runs a command of your own.".to_owned(),
             String::new(),
             "Keys".to_owned(),

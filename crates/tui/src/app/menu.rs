@@ -53,9 +53,9 @@ impl App {
             self.open_menu(Opened::Commands, 0, items);
             return;
         }
-        let word = before.rfind(char::is_whitespace).map_or(0, |n| {
-            n + before[n..].chars().next().map_or(1, char::len_utf8)
-        });
+        let word = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |n| n + before[n..].chars().next().map_or(1, char::len_utf8));
         if let Some(query) = before[word..].strip_prefix('@') {
             let query = query.to_owned();
             self.token += 1;
@@ -87,8 +87,8 @@ impl App {
     }
 
     fn open_menu(&mut self, kind: Opened, from: usize, items: Vec<Item>) {
-        self.menu = (!items.is_empty())
-            .then_some(Menu { items, selected: 0, from, kind, token: 0 });
+        self.menu =
+            (!items.is_empty()).then_some(Menu { items, selected: 0, from, kind, token: 0 });
     }
 
     fn command_items(&self) -> Vec<Item> {

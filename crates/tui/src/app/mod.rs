@@ -32,7 +32,6 @@ pub(crate) use history::History;
 pub(crate) use menu::Menu;
 pub(crate) use picker::{Kind, Picker, Row};
 pub(crate) use transcript::Transcript;
-pub(crate) use view::Frame;
 
 /// Blocks that are kept for looking back; the session's log has all of them.
 const BLOCKS_CAP: usize = 20_000;
@@ -143,7 +142,10 @@ pub(crate) enum Order {
     Answer(u64, Answer),
     Reply(u64, Option<Replies>),
     New,
-    Open { id: String, fork: bool },
+    Open {
+        id: String,
+        fork: bool,
+    },
     Model(String),
     Agent(String),
     Compact,
@@ -157,7 +159,10 @@ pub(crate) enum Order {
     Redo,
     /// Back to before the prompt with this number.
     Back(usize),
-    Key { provider: String, key: String },
+    Key {
+        provider: String,
+        key: String,
+    },
 }
 
 /// What only the outside can do.
@@ -171,7 +176,10 @@ pub(crate) enum Effect {
     /// A person is needed.
     Attention(String),
     Title(String),
-    Find { token: u64, query: String },
+    Find {
+        token: u64,
+        query: String,
+    },
     Remember(String),
     Copy(String),
     Save(Prefs),
@@ -192,9 +200,17 @@ struct Waiting {
 
 enum Overlay {
     Picker(Picker),
-    Page { title: String, lines: Vec<String>, top: usize },
+    Page {
+        title: String,
+        lines: Vec<String>,
+        top: usize,
+    },
     /// A line is asked for: what for, and whether it may be seen.
-    Line { what: String, provider: String, editor: Editor },
+    Line {
+        what: String,
+        provider: String,
+        editor: Editor,
+    },
 }
 
 /// A key that counts when it is pressed a second time soon.

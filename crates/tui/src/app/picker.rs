@@ -178,6 +178,28 @@ impl App {
         self.look();
     }
 
+    /// What a list was waiting for. Favourite and recent models come first.
+    pub(super) fn listed(&mut self, kind: Kind, mut rows: Vec<Row>) {
+        if kind == Kind::Models {
+            let (favourites, recent) = (&self.prefs.favourites, &self.prefs.recent);
+            for row in rows.iter_mut().filter(|row| favourites.contains(&row.value)) {
+                row.label = format!("★ {}", row.label);
+            }
+            let rank = |row: &Row| match recent.iter().position(|own| *own == row.value) {
+                _ if favourites.contains(&row.value) => 0,
+                Some(n) => n + 1,
+                None => usize::MAX,
+            };
+            rows.sort_by_key(rank);
+        }
+        if let Some(Overlay::Picker(picker)) = &mut self.overlay
+            && picker.kind == kind
+        {
+            picker.fill(rows);
+            self.look();
+        }
+    }
+
     fn agent_rows(&self) -> Vec<Row> {
         let row = |(name, about): &(String, String)| Row {
             label: name.clone(),

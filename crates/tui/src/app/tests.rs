@@ -225,7 +225,9 @@ fn busy(desk: &mut Desk) {
     desk.event(Event::StepStarted);
     desk.event(Event::Reasoning { delta: "**Looking at it**\nIt is in main.".to_owned() });
     desk.event(Event::ReasoningDone { text: "**Looking at it**\nIt is in main.".to_owned() });
-    desk.event(text("## Plan\n\nI'll **look**, then edit:\n\n- read `main.rs`\n- 漢字 and 👩‍💻 stay whole\n"));
+    desk.event(text(
+        "## Plan\n\nI'll **look**, then edit:\n\n- read `main.rs`\n- 漢字 and 👩‍💻 stay whole\n",
+    ));
     desk.event(Event::TextDone { text: String::new() });
     desk.event(started(0, "read", "main.rs"));
     desk.event(settled(0, outcome("read", "main.rs", "fn main() {}", json!({}))));
@@ -444,7 +446,9 @@ fn lists_narrow_as_one_writes_and_themes_are_seen_before_they_are_chosen() {
     desk.press(Key::char('t'));
     desk.write("dracula");
     desk.enter();
-    assert!(matches!(desk.others.last(), Some(Effect::Save(p)) if p.theme.as_deref() == Some("dracula")));
+    assert!(
+        matches!(desk.others.last(), Some(Effect::Save(p)) if p.theme.as_deref() == Some("dracula"))
+    );
     desk.press(Key::plain(Code::Tab));
     assert_eq!(desk.orders, [Order::Agent("plan".to_owned())]);
 }

@@ -102,8 +102,7 @@ impl App {
         let page = self.rows.saturating_sub(2).max(1);
         let most = transcript.rows.len().saturating_sub(page);
         let top = transcript.top.min(most);
-        let mut lines: Vec<Line> =
-            transcript.rows.iter().skip(top).take(page).cloned().collect();
+        let mut lines: Vec<Line> = transcript.rows.iter().skip(top).take(page).cloned().collect();
         if !transcript.query.is_empty() {
             let wanted = transcript.query.to_lowercase();
             for line in &mut lines {

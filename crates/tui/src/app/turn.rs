@@ -25,13 +25,8 @@ impl App {
             Event::CallStarted { position, tool, summary, .. } => {
                 self.end_text();
                 self.activity = "Working".to_owned();
-                let call = Call {
-                    tool,
-                    summary,
-                    progress: String::new(),
-                    started: self.now,
-                    done: None,
-                };
+                let call =
+                    Call { tool, summary, progress: String::new(), started: self.now, done: None };
                 self.live.push_back(Live::Call { position, call, shell: false });
             }
             Event::CallProgress { position, text } => {
@@ -123,10 +118,7 @@ impl App {
             News::Asked { id, question, why } => self.asked(Ask::permission(id, question, why)),
             News::Working => self.working(),
             News::Idle => self.idle(),
-            News::Rows { kind, rows } => match &mut self.overlay {
-                Some(Overlay::Picker(picker)) if picker.kind == kind => picker.fill(rows),
-                _ => {}
-            },
+            News::Rows { kind, rows } => self.listed(kind, rows),
             News::Preview { value, text } => {
                 if let Some(Overlay::Picker(picker)) = &mut self.overlay {
                     picker.preview(&value, &text);

@@ -29,7 +29,9 @@ impl App {
         }
         let columns = self.width();
         // Some were made for another width.
-        let cut = |line: Line| if line.width() > columns { width::cut_line(&line, columns) } else { line };
+        let cut = |line: Line| {
+            if line.width() > columns { width::cut_line(&line, columns) } else { line }
+        };
         let finished = std::mem::take(&mut self.finished).into_iter().map(cut).collect();
         let most = self.rows.saturating_sub(1).max(1);
         let (below, cursor) = self.below(columns, most);
@@ -57,7 +59,7 @@ impl App {
                 QueueKind::Steer => "next",
                 QueueKind::FollowUp => "later",
             };
-                        let line = Line::styled(format!("  {when}: "), self.theme.muted())
+            let line = Line::styled(format!("  {when}: "), self.theme.muted())
                 .with(width::flat(&waiting.text), Style::default().italic());
             foot.push(width::cut_line(&line, columns));
         }
@@ -113,7 +115,7 @@ impl App {
             spaced = false;
             lines.extend(block);
         }
-        if self.busy && !lines.is_empty() || self.busy && !self.spaced {
+        if self.busy && (!lines.is_empty() || !self.spaced) {
             lines.push(Line::empty());
         }
         lines
@@ -151,9 +153,7 @@ impl App {
         let status = self.status(columns);
         let height = most.saturating_sub(1).max(1);
         let (mut lines, cursor) = match (&self.overlay, self.asks.front()) {
-            (Some(Overlay::Picker(picker)), _) => {
-                picker.draw(columns, height.min(16), &self.theme)
-            }
+            (Some(Overlay::Picker(picker)), _) => picker.draw(columns, height.min(16), &self.theme),
             (Some(Overlay::Page { title, lines, top }), _) => {
                 (self.page(title, lines, *top, columns, height), None)
             }
@@ -199,7 +199,8 @@ impl App {
             let found = search.found.map(|at| self.history.entry(at));
             let line = Line::styled(head, Style::fg(self.theme.primary));
             let found = width::flat(found.unwrap_or_default());
-            let lines = vec![width::cut_line(&line, columns), Line::plain(width::cut(&found, columns))];
+            let lines =
+                vec![width::cut_line(&line, columns), Line::plain(width::cut(&found, columns))];
             return (lines, Some((0, at.min(columns))));
         }
         let layout = self.editor.layout(self.editor_columns());
@@ -259,7 +260,10 @@ impl App {
             return Line::styled(width::cut(hint, columns), Style::fg(self.theme.warning));
         }
         if self.leader {
-            let text = format!("{} …  e editor · m models · l sessions · n new · a agents · t themes", self.keymap.leader);
+            let text = format!(
+                "{} …  e editor · m models · l sessions · n new · a agents · t themes",
+                self.keymap.leader
+            );
             return Line::styled(width::cut(&text, columns), Style::fg(self.theme.warning));
         }
         if !self.ready {

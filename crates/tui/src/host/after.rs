@@ -17,8 +17,10 @@ pub(super) async fn step(engine: Option<&mut Engine>, step: Step) -> Result<Stri
     }
     Err(match step {
         Step::Undo | Step::Redo => "Undo and redo are not available yet".to_owned(),
-        Step::BackTo(_) => "Its text is in the prompt again. Going back in the conversation itself is \
-                            not available yet: what was said after it stays"
-            .to_owned(),
+        Step::BackTo(number) => format!(
+            "The text of message {} is in the prompt again. Going back in the conversation itself is \
+             not available yet: what was said after it stays",
+            number + 1
+        ),
     })
 }

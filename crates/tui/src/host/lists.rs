@@ -30,7 +30,11 @@ fn job(job: &toolwright::JobInfo) -> Row {
         None => format!("runs for {}", seconds(job.age)),
         Some(code) => format!("exit {code}"),
     };
-    Row { label: job.command.clone(), about: format!("{} · {state}", job.id), value: job.id.clone() }
+    Row {
+        label: job.command.clone(),
+        about: format!("{} · {state}", job.id),
+        value: job.id.clone(),
+    }
 }
 
 fn models(bench: &Workbench) -> Vec<Row> {

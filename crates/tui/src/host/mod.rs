@@ -137,7 +137,9 @@ impl Host {
                 facts.demo = chosen.why == Selection::Demo;
             }
             // A session may have a model of its own.
-            Err(problem) if self.session == SessionChoice::New => facts.warnings.push(problem.to_string()),
+            Err(problem) if self.session == SessionChoice::New => {
+                facts.warnings.push(problem.to_string())
+            }
             Err(_) => {}
         }
         self.tell(News::Ready(facts)).await;

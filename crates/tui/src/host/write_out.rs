@@ -11,7 +11,10 @@ pub(super) fn to_file(
     name: Option<&str>,
 ) -> Result<String, String> {
     let id = &session.header.session;
-    let usual = format!("session-{}.md", id.trim_start_matches("ses_").chars().take(10).collect::<String>());
+    let usual = format!(
+        "session-{}.md",
+        id.trim_start_matches("ses_").chars().take(10).collect::<String>()
+    );
     let name = name.unwrap_or(&usual);
     let path = folder.join(name);
     if path.exists() {

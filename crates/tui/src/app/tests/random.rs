@@ -14,9 +14,37 @@ impl Dice {
 
     fn words(&mut self) -> String {
         const WORDS: &[&str] = &[
-            "a", "word", "\n", "\n\n", "```rs\n", "```", "# ", "- ", "1. ", "| a | b |\n|---|---|\n",
-            "**", "`", "漢字", "👩‍👩‍👧", "\u{202e}", "\x1b[2J", "\t", "\r\n", "e\u{301}", "> ", "/", "@",
-            "!", "العربية", "[x](y)", "@@ -1,2 +1,3 @@\n", "--- a\n+++ b\n", "+new\n", "-old\n", " ", "\0",
+            "a",
+            "word",
+            "\n",
+            "\n\n",
+            "```rs\n",
+            "```",
+            "# ",
+            "- ",
+            "1. ",
+            "| a | b |\n|---|---|\n",
+            "**",
+            "`",
+            "漢字",
+            "👩‍👩‍👧",
+            "\u{202e}",
+            "\x1b[2J",
+            "\t",
+            "\r\n",
+            "e\u{301}",
+            "> ",
+            "/",
+            "@",
+            "!",
+            "العربية",
+            "[x](y)",
+            "@@ -1,2 +1,3 @@\n",
+            "--- a\n+++ b\n",
+            "+new\n",
+            "-old\n",
+            " ",
+            "\0",
         ];
         let count = self.roll(12);
         (0..count).map(|_| WORDS[self.roll(WORDS.len())]).collect()
@@ -24,12 +52,26 @@ impl Dice {
 
     fn key(&mut self) -> Key {
         let codes = [
-            Code::Enter, Code::Tab, Code::Backspace, Code::Escape, Code::Up, Code::Down,
-            Code::Left, Code::Right, Code::Home, Code::End, Code::PageUp, Code::PageDown,
-            Code::Delete, Code::F(1), Code::F(2),
+            Code::Enter,
+            Code::Tab,
+            Code::Backspace,
+            Code::Escape,
+            Code::Up,
+            Code::Down,
+            Code::Left,
+            Code::Right,
+            Code::Home,
+            Code::End,
+            Code::PageUp,
+            Code::PageDown,
+            Code::Delete,
+            Code::F(1),
+            Code::F(2),
         ];
-        let chars = ['a', 'b', 'c', 'd', 'e', 'f', 'k', 'l', 'n', 'o', 'p', 'r', 't', 'u', 'w', 'x',
-            'y', 'q', '1', '2', '/', '@', '!', '[', ']', ' ', '漢', 'é', '\u{301}', '🦀', 'N', 'G'];
+        let chars = [
+            'a', 'b', 'c', 'd', 'e', 'f', 'k', 'l', 'n', 'o', 'p', 'r', 't', 'u', 'w', 'x', 'y',
+            'q', '1', '2', '/', '@', '!', '[', ']', ' ', '漢', 'é', '\u{301}', '🦀', 'N', 'G',
+        ];
         let code = match self.roll(3) {
             0 => codes[self.roll(codes.len())],
             _ => Code::Char(chars[self.roll(chars.len())]),
@@ -40,8 +82,13 @@ impl Dice {
 
     fn outcome(&mut self) -> Outcome {
         let tools = ["bash", "read", "edit", "task", "todowrite", "question", "mcp_x", "grep", ""];
-        let endings = [Ending::Completed, Ending::Failed, Ending::Denied, Ending::Skipped,
-            Ending::Interrupted];
+        let endings = [
+            Ending::Completed,
+            Ending::Failed,
+            Ending::Denied,
+            Ending::Skipped,
+            Ending::Interrupted,
+        ];
         let (diff, todo) = (self.words(), self.words());
         let details = match self.roll(4) {
             0 => json!({"diff": diff, "additions": 1, "deletions": 2}),
@@ -77,7 +124,9 @@ impl Dice {
             16 => Event::Delivered { id: self.roll(4) as u64 },
             17 => Event::Withdrawn { id: self.roll(4) as u64 },
             18 => Event::Compacting { reason: self.words() },
-            _ => ended([TurnStatus::Done, TurnStatus::Failed, TurnStatus::Interrupted][self.roll(3)]),
+            _ => {
+                ended([TurnStatus::Done, TurnStatus::Failed, TurnStatus::Interrupted][self.roll(3)])
+            }
         }
     }
 
