@@ -136,11 +136,17 @@ impl App {
 }
 
 impl Transcript {
+    /// Draws what is not drawn yet; everything, where the width or the folding changed.
     fn make(&mut self, blocks: &[Block], view: View<'_>) {
         let view = View { details: self.unfolded, thinking: self.unfolded, ..view };
-        self.rows.clear();
-        self.starts.clear();
-        for block in blocks {
+        let (columns, count, unfolded) = self.made_for;
+        let goes_on = columns == view.columns && unfolded == self.unfolded && count <= blocks.len();
+        let from = if goes_on { count } else { 0 };
+        if from == 0 {
+            self.rows.clear();
+            self.starts.clear();
+        }
+        for block in &blocks[from..] {
             self.starts.push(self.rows.len());
             self.rows.extend(block.render(view));
             self.rows.push(Line::empty());

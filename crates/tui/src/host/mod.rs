@@ -4,6 +4,7 @@
 mod after;
 mod lists;
 mod mention;
+mod own_command;
 mod past;
 mod write_out;
 
@@ -13,15 +14,15 @@ use tokio::sync::mpsc;
 use toolwright::llm::Content;
 use toolwright::permission::Action;
 use toolwright::session::{QueueKind, TurnStatus};
-use toolwright::tool::{CallRequest, Question, Update};
+use toolwright::tool::Question;
 use toolwright::{
-    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Jobs, PermissionGate, Questions,
-    Selection, SessionChoice, SetupError, TurnEnd, Workbench,
+    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Jobs, Questions, Selection,
+    SessionChoice, SetupError, TurnEnd, Workbench,
 };
 
 use crate::Start;
 use crate::app::{Facts, Input, News, Order};
-use crate::blocks::{Done, Level};
+use crate::blocks::Level;
 
 /// Events that the screen may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -565,53 +566,5 @@ impl Host {
         }
         self.desk = Some(table);
         self.tell(News::Idle).await;
-    }
-
-    /// A command that the person typed: through the same tool, without asking them again. What is
-    /// denied stays denied.
-    fn shell(&self, command: String) {
-        let Ok(agent) = self.bench.agent(self.agent.as_deref()) else { return };
-        let gate = Arc::new(PermissionGate::new(self.bench.policy(&agent, true), None));
-        let outputs = self.bench.paths.sessions().join("without-session/calls.outputs");
-        let registry = self.bench.registry();
-        let pipeline = self.bench.pipeline(registry, &gate, &Arc::default(), outputs);
-        let arguments = serde_json::json!({ "command": command }).to_string();
-        let name = "bash".to_owned();
-        let request = CallRequest { id: "shell".to_owned(), name, arguments, cut: false };
-        let (ui, aside) = (self.ui.clone(), Arc::clone(&self.aside));
-        tokio::spawn(async move {
-            let tell = |news: News| {
-                let ui = ui.clone();
-                async move { ui.send(Input::News(Box::new(news))).await.ok() }
-            };
-            tell(News::ShellStarted(command.clone())).await;
-            let (sender, mut updates) = mpsc::channel(16);
-            let running = pipeline.run_calls(vec![request], CancellationToken::new(), sender);
-            let watching = async {
-                while let Some(update) = updates.recv().await {
-                    match update {
-                        Update::Starting { go, .. } => {
-                            go.send(()).ok();
-                        }
-                        Update::Progress { text, .. } => {
-                            tell(News::ShellSaid(text)).await;
-                        }
-                        Update::Settled { outcome, .. } => {
-                            let told = format!(
-                                "The user ran this command themselves: {command}\n<output>\n{}\n</output>",
-                                outcome.output
-                            );
-                            aside.lock().unwrap_or_else(PoisonError::into_inner).push(told);
-                            tell(News::ShellDone(Box::new(Done::from(&outcome)))).await;
-                        }
-                        Update::Fatal { message } => {
-                            let level = Level::Problem;
-                            tell(News::Say { level, text: message, advice: None }).await;
-                        }
-                    }
-                }
-            };
-            tokio::join!(running, watching);
-        });
     }
 }
