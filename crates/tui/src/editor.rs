@@ -88,6 +88,10 @@ impl Editor {
     pub fn complete(&mut self, from: usize, text: &str) {
         self.keep(Change::Other);
         let (from, text) = (from.min(self.now.cursor), clean(text));
+        // Whoever remembers a place may remember one of another text.
+        if !self.now.text.is_char_boundary(from) {
+            return;
+        }
         self.now.text.replace_range(from..self.now.cursor, &text);
         self.now.cursor = from + text.len();
     }

@@ -1,5 +1,7 @@
 //! Questions to the person: may this be done, and which of these is meant.
 
+use std::cell::RefCell;
+
 use toolwright::Answer;
 use toolwright::tool::{Inquiry, InquiryItem, Question};
 
@@ -12,6 +14,9 @@ use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
 
+/// Rows of a preview that can be looked at.
+const PREVIEW_ROWS: usize = 2_000;
+
 pub(crate) struct Ask {
     id: u64,
     what: What,
@@ -21,6 +26,14 @@ pub(crate) struct Ask {
     /// The first row of the preview that is shown.
     top: usize,
     expanded: bool,
+    /// The preview as it was drawn last: a long diff is not drawn for each turn of a spinner.
+    drawn: RefCell<Option<Drawn>>,
+}
+
+struct Drawn {
+    columns: usize,
+    theme: String,
+    rows: Vec<Line>,
 }
 
 enum What {
@@ -75,7 +88,15 @@ impl Ask {
     }
 
     fn new(id: u64, what: What) -> Self {
-        Self { id, what, selected: 0, words: None, top: 0, expanded: false }
+        Self {
+            id,
+            what,
+            selected: 0,
+            words: None,
+            top: 0,
+            expanded: false,
+            drawn: RefCell::new(None),
+        }
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -273,23 +294,21 @@ impl Ask {
         let mut lines = Vec::new();
         match &self.what {
             What::Permission { question, why, .. } => {
-                let preview = question.preview.as_deref().unwrap_or_default();
                 let inner = columns.saturating_sub(2);
-                if preview.contains("@@ ") {
-                    lines.extend(diff::render(preview, inner, 2_000, theme));
-                } else if !preview.is_empty() {
-                    let mut shell = Highlighter::new("sh");
-                    for line in harmless(preview).lines() {
-                        lines.extend(width::wrap(&shell.line(line, theme), inner, 2));
-                    }
-                } else if !question.arguments.is_null() {
-                    let text = width::flat(&question.arguments.to_string());
-                    lines.extend(width::wrap(&Line::styled(text, muted), inner, 2));
-                }
-                let all = lines.len();
+                let mut drawn = self.drawn.borrow_mut();
+                let fits = |d: &Drawn| d.columns == inner && d.theme == theme.name;
+                let drawn = match drawn.take().filter(fits) {
+                    Some(drawn_before) => drawn.insert(drawn_before),
+                    None => drawn.insert(Drawn {
+                        columns: inner,
+                        theme: theme.name.clone(),
+                        rows: preview(question, inner, theme),
+                    }),
+                };
+                let all = drawn.rows.len();
                 let room = room.saturating_sub(usize::from(why.is_some())).max(1);
                 let top = self.top.min(all.saturating_sub(room));
-                let mut shown: Vec<Line> = lines.drain(top..(top + room).min(all)).collect();
+                let mut shown = drawn.rows[top..(top + room).min(all)].to_vec();
                 if all > room {
                     let text = format!(
                         "rows {}–{} of {all} · pageup/pagedown · ctrl+f for more",
@@ -357,6 +376,24 @@ impl Ask {
         }
         lines
     }
+}
+
+/// What would happen: the diff, the command, or else the arguments.
+fn preview(question: &Question, columns: usize, theme: &Theme) -> Vec<Line> {
+    let preview = question.preview.as_deref().unwrap_or_default();
+    let mut lines = Vec::new();
+    if preview.contains("@@ ") {
+        lines.extend(diff::render(preview, columns, PREVIEW_ROWS, theme));
+    } else if !preview.is_empty() {
+        let mut shell = Highlighter::new("sh");
+        for line in harmless(preview).lines().take(PREVIEW_ROWS) {
+            lines.extend(width::wrap(&shell.line(line, theme), columns, 2));
+        }
+    } else if !question.arguments.is_null() {
+        let text = width::flat(&question.arguments.to_string());
+        lines.extend(width::wrap(&Line::styled(text, theme.muted()), columns, 2));
+    }
+    lines
 }
 
 /// Editing of one line in a dialog.

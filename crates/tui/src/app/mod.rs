@@ -331,7 +331,10 @@ impl App {
             Input::Engine(event) => self.event(*event),
             Input::News(news) => self.news(*news),
             Input::Found { token, paths } => self.found(token, paths),
-            Input::Edited(Ok(text)) => self.editor.set(text.trim_end()),
+            Input::Edited(Ok(text)) => {
+                self.menu = None;
+                self.editor.set(text.trim_end());
+            }
             Input::Edited(Err(problem)) => self.say(Level::Problem, &problem, None),
         }
         self.settle();

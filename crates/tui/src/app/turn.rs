@@ -245,6 +245,7 @@ impl App {
         if !self.editor.is_empty() {
             texts.push(self.editor.text().to_owned());
         }
+        self.menu = None;
         self.editor.set(&texts.join("\n"));
     }
 
