@@ -30,6 +30,7 @@ mod stats;
 mod subagents;
 mod tools_command;
 mod tui;
+mod tui_fuzz;
 
 use serde_json::Value;
 use toolwright_testkit::{Captured, Folder};

@@ -20,6 +20,13 @@ fn start(folder: &Folder, arguments: &[&str]) -> Terminal {
     terminal
 }
 
+/// Leaves once nothing is at work any more.
+fn leave(terminal: &mut Terminal) {
+    terminal.wait_for("Ask anything");
+    terminal.keys("\x04");
+    assert_eq!(terminal.wait(), Some(0));
+}
+
 /// What the model was told last by the person.
 fn last_words(server: &ModelServer) -> String {
     let request = server.last_request();
@@ -39,8 +46,7 @@ fn a_prompt_is_sent_and_its_answer_streams_into_the_scrollback() {
     let screen = terminal.screen();
     assert!(screen.contains("┃ What is this?") && screen.contains("Hello"), "{screen}");
     assert!(last_words(&server).contains("What is this?"));
-    terminal.keys("\x04");
-    assert_eq!(terminal.wait(), Some(0));
+    leave(&mut terminal);
     eventually("the terminal as it was", || terminal.is_restored().then_some(()));
     assert!(terminal.screen().contains("Go on with: tw -s ses_"));
 }
@@ -75,8 +81,7 @@ fn an_edit_is_asked_about_with_its_diff_and_done_when_agreed_to() {
     terminal.keys("y");
     terminal.wait_for("Changed.");
     assert_eq!(folder.read("a.txt"), "two\n");
-    terminal.keys("\x04");
-    assert_eq!(terminal.wait(), Some(0));
+    leave(&mut terminal);
 }
 
 #[test]
@@ -152,8 +157,7 @@ fn a_session_is_taken_up_again_by_name_and_from_the_list() {
     terminal.keys("and now?\r");
     terminal.wait_for("Second answer.");
     assert!(server.last_request().body.to_string().contains("remember me"));
-    terminal.keys("\x04");
-    assert_eq!(terminal.wait(), Some(0));
+    leave(&mut terminal);
     assert_eq!(folder.session_files().len(), 1);
     let terminal = start(&folder, &[]);
     terminal.keys("/sessions\r");
