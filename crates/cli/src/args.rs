@@ -43,7 +43,7 @@ pub struct Interface {
     #[arg(long, value_name = "TEXT")]
     pub prompt: Option<String>,
     /// Allow what would be asked; what is denied stays denied
-    #[arg(long)]
+    #[arg(long, visible_alias = "yolo", alias = "dangerously-skip-permissions")]
     pub auto: bool,
 }
 

@@ -26,6 +26,8 @@ const FRAME: Duration = Duration::from_millis(16);
 const KEY_FRAME: Duration = Duration::from_millis(4);
 /// How long a lone escape may be the beginning of something.
 const ESCAPE: Duration = Duration::from_millis(30);
+/// Until a stopped process has stopped.
+const STANDSTILL: Duration = Duration::from_millis(100);
 /// Messages that are taken in before keys are looked at again.
 const BATCH: usize = 256;
 const MESSAGES_AHEAD: usize = 1_024;
@@ -361,8 +363,10 @@ impl Shell {
 
     /// Gives the terminal to somebody else for a while.
     fn lend<T>(&mut self, work: impl FnOnce() -> T) -> std::io::Result<T> {
-        let below = self.screen.leave();
-        self.terminal.write(&below)?;
+        // What stands there now is drawn again afterwards.
+        if let Some(out) = self.screen.paint(&[], Vec::new(), Some((0, 0))) {
+            self.terminal.write(&out)?;
+        }
         crate::terminal::restore();
         let result = work();
         self.terminal.enter_again()?;
@@ -377,6 +381,9 @@ impl Shell {
     fn suspend(&mut self) -> std::io::Result<()> {
         self.lend(|| {
             rustix::process::kill_current_process_group(rustix::process::Signal::TSTP).ok();
+            // It takes a moment until all threads stand still; what comes after this line must come
+            // after the process goes on, or the shell's modes would win.
+            std::thread::sleep(STANDSTILL);
         })
     }
 

@@ -48,6 +48,7 @@ impl App {
             Action::Suspend => self.effect(Effect::Suspend),
             Action::Redraw => self.effect(Effect::Redraw),
             Action::Clear => self.clear(),
+            Action::Up if self.editor.is_empty() && !self.queue.is_empty() => self.take_back(),
             Action::Submit => self.submit(false),
             Action::Queue if self.busy => self.submit(true),
             _ => self.edit_action(action),
@@ -146,6 +147,14 @@ impl App {
             self.aborted = true;
             self.activity = "Interrupting".to_owned();
             self.order(Order::Abort);
+        }
+    }
+
+    /// The message that was queued last, to be written anew.
+    fn take_back(&mut self) {
+        if let Some(waiting) = self.queue.pop() {
+            self.order(Order::Withdraw(waiting.id));
+            self.editor.set(&waiting.text);
         }
     }
 

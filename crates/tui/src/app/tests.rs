@@ -363,6 +363,11 @@ fn enter_steers_alt_enter_queues_and_escape_gives_the_text_back() {
     desk.news(queued(0, QueueKind::Steer, "faster"));
     desk.news(queued(1, QueueKind::FollowUp, "and then rest"));
     desk.matches("queue-60x20");
+    desk.press(Key::plain(Code::Up));
+    assert_eq!(desk.app.editor.text(), "and then rest");
+    assert_eq!(desk.orders.pop(), Some(Order::Withdraw(1)));
+    desk.press(Key::ctrl('c'));
+    desk.news(queued(1, QueueKind::FollowUp, "and then rest"));
     desk.event(Event::Delivered { id: 0 });
     desk.escape();
     desk.event(ended(TurnStatus::Interrupted));

@@ -177,8 +177,10 @@ impl App {
     fn enter(&mut self, id: String, title: String, blocks: Vec<Block>, left_out: usize) {
         let changed = self.session.as_ref().is_none_or(|(own, _)| *own != id);
         let title = crate::width::flat(&title);
-        let shown = if title.is_empty() { "tw".to_owned() } else { format!("tw · {title}") };
-        self.effect(Effect::Title(shown));
+        // A session that begins now was named by its first prompt.
+        if !title.is_empty() {
+            self.effect(Effect::Title(format!("tw · {title}")));
+        }
         self.session = Some((id, title));
         if !changed || blocks.is_empty() {
             return;

@@ -217,7 +217,7 @@ impl App {
         }
         if self.editor.is_empty() {
             let text = if self.busy {
-                "enter steers, alt+enter queues"
+                "enter steers, alt+enter queues, up takes back"
             } else {
                 "Ask anything. @ file, / command, ! shell"
             };
