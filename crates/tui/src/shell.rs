@@ -364,7 +364,7 @@ impl Shell {
     /// Gives the terminal to somebody else for a while.
     fn lend<T>(&mut self, work: impl FnOnce() -> T) -> std::io::Result<T> {
         // What stands there now is drawn again afterwards.
-        if let Some(out) = self.screen.paint(&[], Vec::new(), Some((0, 0))) {
+        if let Some(out) = self.screen.paint(&[], vec![Line::empty()], Some((0, 0))) {
             self.terminal.write(&out)?;
         }
         crate::terminal::restore();
