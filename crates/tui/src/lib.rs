@@ -1,7 +1,7 @@
 //! The terminal interface: commands in, events out, and no agent logic.
 //!
-//! Three parts: [`app`] is a state machine without a terminal, [`host`] drives the engine for it, and
-//! [`shell`] has the terminal.
+//! Three parts: `app` is a state machine without a terminal, `host` drives the engine for it, and
+//! `shell` has the terminal.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
