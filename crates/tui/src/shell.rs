@@ -28,8 +28,8 @@ const KEY_FRAME: Duration = Duration::from_millis(4);
 const ESCAPE: Duration = Duration::from_millis(30);
 /// Until a stopped process has stopped.
 const STANDSTILL: Duration = Duration::from_millis(100);
-/// Messages that are taken in before keys are looked at again.
-const BATCH: usize = 256;
+/// How long messages are taken in before keys are looked at again: one may be a whole page.
+const BATCH: Duration = Duration::from_millis(4);
 const MESSAGES_AHEAD: usize = 1_024;
 
 pub enum Message {
@@ -232,8 +232,9 @@ impl Shell {
         let mut bell = [0_u8; 64];
         while (&self.bell).read(&mut bell).is_ok_and(|count| count == bell.len()) {}
         self.rung.store(false, Ordering::SeqCst);
-        for n in 0.. {
-            if n == BATCH {
+        let begun = Instant::now();
+        loop {
+            if begun.elapsed() >= BATCH {
                 // There may be more.
                 self.mailbox.ring();
                 break;
