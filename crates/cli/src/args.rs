@@ -7,12 +7,44 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// An agent that calls tools: it plans, decides, runs and records each call.
 #[derive(Debug, Parser)]
 #[command(name = "tw", version, about, max_term_width = 100, disable_help_subcommand = true)]
-#[command(after_help = "Start with:  tw run \"What is this project?\"\nTrouble?     tw doctor")]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(
+    after_help = "Start with:  tw                                  the terminal interface in this folder\n             tw run \"What is this project?\"     one prompt\nTrouble?     tw doctor"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Option<Command>,
     #[command(flatten)]
+    pub interface: Interface,
+    #[command(flatten)]
     pub shared: Shared,
+}
+
+/// `tw` without a command: the terminal interface.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Without a command: the terminal interface")]
+pub struct Interface {
+    /// The model, as PROVIDER/MODEL
+    #[arg(short, long, value_name = "P/M")]
+    pub model: Option<String>,
+    /// The agent that works
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Go on with the session used last in this folder
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub resume: bool,
+    /// Go on with this session
+    #[arg(short, long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Work on a copy of the session (with -c or -s)
+    #[arg(long)]
+    pub fork: bool,
+    /// Put this text into the prompt
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// Allow what would be asked; what is denied stays denied
+    #[arg(long, visible_alias = "yolo", alias = "dangerously-skip-permissions")]
+    pub auto: bool,
 }
 
 #[derive(Debug, Args)]

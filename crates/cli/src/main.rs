@@ -23,6 +23,7 @@ mod terminal;
 mod tools;
 mod tree;
 mod trust;
+mod tui;
 mod undo;
 
 use clap::{CommandFactory, Parser};
@@ -73,7 +74,7 @@ fn start(arguments: Arguments) -> Exit {
 }
 
 async fn dispatch(arguments: Arguments) -> Exit {
-    let Arguments { command, shared } = arguments;
+    let Arguments { command, interface, shared } = arguments;
     if let Some(sandbox) = shared.sandbox {
         toolwright::prefer_sandbox(sandbox.into());
     }
@@ -107,10 +108,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
             terminal::print(&String::from_utf8_lossy(&script));
             Ok(Exit::Done)
         }
-        None => {
-            Arguments::command().print_help().ok();
-            Ok(Exit::Done)
-        }
+        None => tui::tui(&shared, interface).await,
     };
     result.unwrap_or_else(|problem| {
         terminal::note(&format!("tw: {}", problem.text));

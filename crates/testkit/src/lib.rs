@@ -9,11 +9,13 @@ mod child;
 mod folder;
 pub mod mcp_server;
 mod server;
+mod terminal;
 
 pub use answer::{After, Answer, Reply};
 pub use child::{Child, Finished};
 pub use folder::Folder;
 pub use server::{Captured, ModelServer, Wire};
+pub use terminal::Terminal;
 
 use std::time::{Duration, Instant};
 

@@ -60,6 +60,7 @@ const FLOORS: &[&str] = &[
     "toolwright-engine",
     "toolwright",
     "toolwright-testkit",
+    "toolwright-tui",
     "toolwright-cli",
 ];
 

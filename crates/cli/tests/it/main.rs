@@ -47,6 +47,8 @@ mod titles;
 mod tools_command;
 mod tree;
 mod trust;
+mod tui;
+mod tui_fuzz;
 mod undo;
 mod yours;
 

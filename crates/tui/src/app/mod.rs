@@ -1,0 +1,437 @@
+//! The interface as a state machine: inputs go in, effects come out, and what is to be seen is a pure
+//! function of the state. It knows no terminal, no clock and no engine.
+
+mod act;
+mod ask;
+mod commands;
+mod history;
+mod menu;
+mod picker;
+mod prompt;
+mod transcript;
+mod turn;
+mod view;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use toolwright::session::QueueKind;
+use toolwright::tool::{Question, Replies};
+use toolwright::{Answer, Event};
+
+use crate::blocks::{Block, Call, Level, View};
+use crate::editor::Editor;
+use crate::flow::Flow;
+use crate::key::Key;
+use crate::keymap::Keymap;
+use crate::prefs::Prefs;
+use crate::style::Line;
+use crate::theme::Theme;
+pub(crate) use ask::Ask;
+pub(crate) use history::History;
+pub(crate) use menu::Menu;
+pub(crate) use picker::{Kind, Picker, Row};
+pub(crate) use transcript::Transcript;
+
+/// Blocks that are kept for looking back; the session's log has all of them.
+const BLOCKS_CAP: usize = 20_000;
+
+pub(crate) enum Input {
+    Key(Key),
+    Paste(String),
+    Focus(bool),
+    Resize {
+        columns: usize,
+        rows: usize,
+    },
+    /// Time has passed.
+    Tick,
+    Engine(Box<Event>),
+    News(Box<News>),
+    /// Files that fit what was asked for with this token.
+    Found {
+        token: u64,
+        paths: Vec<String>,
+    },
+    /// What the person made of the text in an editor of their own.
+    Edited(Result<String, String>),
+}
+
+/// What whoever drives the engine has to tell.
+pub(crate) enum News {
+    Ready(Facts),
+    /// A session was opened or begun; with what was said in it before.
+    Session {
+        id: String,
+        title: String,
+        blocks: Vec<Block>,
+        /// Earlier blocks that are not here.
+        left_out: usize,
+    },
+    Model {
+        model: String,
+        window: Option<u64>,
+    },
+    Agent(String),
+    Branch(Option<String>),
+    Queued {
+        id: u64,
+        kind: QueueKind,
+        text: String,
+    },
+    Delivered(u64),
+    Asked {
+        id: u64,
+        question: Question,
+        why: Option<String>,
+    },
+    /// A turn begins that nobody typed a prompt for.
+    Working,
+    Idle,
+    Rows {
+        kind: Kind,
+        rows: Vec<Row>,
+    },
+    Preview {
+        value: String,
+        text: String,
+    },
+    Say {
+        level: Level,
+        text: String,
+        advice: Option<String>,
+    },
+    /// A page of text to look at.
+    Page {
+        title: String,
+        text: String,
+    },
+    ShellStarted(String),
+    ShellSaid(String),
+    ShellDone(Box<crate::blocks::Done>),
+    /// Text for the prompt.
+    Draft(String),
+}
+
+/// What is known about where we are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub model: String,
+    pub agent: String,
+    /// Those that can be chosen, and those that others give work to: name and description.
+    pub agents: Vec<(String, String)>,
+    pub workers: Vec<(String, String)>,
+    pub skills: Vec<(String, String)>,
+    pub directory: String,
+    pub branch: Option<String>,
+    pub window: Option<u64>,
+    pub demo: bool,
+    pub sandbox: Option<String>,
+    pub mode: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+/// What the engine's driver is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Order {
+    Prompt(String),
+    Steer(String),
+    FollowUp(String),
+    Withdraw(u64),
+    Abort,
+    Answer(u64, Answer),
+    Reply(u64, Option<Replies>),
+    New,
+    Open {
+        id: String,
+        fork: bool,
+    },
+    Model(String),
+    Agent(String),
+    Compact,
+    Shell(String),
+    List(Kind),
+    Preview(String),
+    EndJobs,
+    Status,
+    Export(Option<String>),
+    Undo,
+    Redo,
+    /// Back to before the prompt with this number.
+    Back(usize),
+    Key {
+        provider: String,
+        key: String,
+    },
+}
+
+/// What only the outside can do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    Order(Order),
+    Quit,
+    OpenEditor(String),
+    Suspend,
+    Redraw,
+    /// A person is needed.
+    Attention(String),
+    Title(String),
+    Find {
+        token: u64,
+        query: String,
+    },
+    Remember(String),
+    Copy(String),
+    Save(Prefs),
+}
+
+/// Something that is not finished yet.
+enum Live {
+    Text { flow: Flow, whole: String, done: bool },
+    Thought { text: String, since: Duration, done: bool },
+    Call { position: usize, call: Call, shell: bool },
+}
+
+struct Waiting {
+    id: u64,
+    kind: QueueKind,
+    text: String,
+}
+
+enum Overlay {
+    Picker(Picker),
+    Page {
+        title: String,
+        lines: Vec<String>,
+        top: usize,
+    },
+    /// A line is asked for: what for, and whether it may be seen.
+    Line {
+        what: String,
+        provider: String,
+        editor: Editor,
+    },
+}
+
+/// A key that counts when it is pressed a second time soon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Armed {
+    Exit,
+    Back,
+}
+
+pub(crate) struct App {
+    pub columns: usize,
+    pub rows: usize,
+    pub now: Duration,
+    pub theme: Theme,
+    pub keymap: Keymap,
+    pub prefs: Prefs,
+    facts: Facts,
+    ready: bool,
+    session: Option<(String, String)>,
+    editor: Editor,
+    history: History,
+    menu: Option<Menu>,
+    overlay: Option<Overlay>,
+    asks: VecDeque<Ask>,
+    transcript: Option<Transcript>,
+    blocks: Vec<Block>,
+    /// Rows that are finished and not written yet.
+    finished: Vec<Line>,
+    live: VecDeque<Live>,
+    queue: Vec<Waiting>,
+    busy: bool,
+    since: Duration,
+    activity: String,
+    /// The person wanted the turn to end: what is queued goes back to them.
+    aborted: bool,
+    leader: bool,
+    armed: Option<(Armed, Duration)>,
+    hint: Option<(String, Duration)>,
+    used: u64,
+    cost: f64,
+    cost_known: bool,
+    todos: Vec<(String, String)>,
+    focused: bool,
+    token: u64,
+    effects: Vec<Effect>,
+    /// Nothing has been written yet.
+    spaced: bool,
+    /// The last block is one row of a call: others like it stand close to it.
+    close: bool,
+}
+
+impl App {
+    pub fn new(columns: usize, rows: usize) -> Self {
+        Self {
+            columns: columns.clamp(4, 1_000),
+            rows: rows.clamp(2, 1_000),
+            now: Duration::ZERO,
+            theme: Theme::default(),
+            keymap: Keymap::default(),
+            prefs: Prefs::default(),
+            facts: Facts::default(),
+            ready: false,
+            session: None,
+            editor: Editor::default(),
+            history: History::new(Vec::new()),
+            menu: None,
+            overlay: None,
+            asks: VecDeque::new(),
+            transcript: None,
+            blocks: Vec::new(),
+            finished: Vec::new(),
+            live: VecDeque::new(),
+            queue: Vec::new(),
+            busy: false,
+            since: Duration::ZERO,
+            activity: String::new(),
+            aborted: false,
+            leader: false,
+            armed: None,
+            hint: None,
+            used: 0,
+            cost: 0.0,
+            cost_known: true,
+            todos: Vec::new(),
+            focused: true,
+            token: 0,
+            effects: Vec::new(),
+            spaced: true,
+            close: false,
+        }
+    }
+
+    /// With what people set and wrote before.
+    pub fn settle_in(&mut self, loaded: crate::prefs::Loaded) {
+        let (keymap, problems) = Keymap::with(&loaded.keybinds);
+        self.keymap = keymap;
+        self.theme = loaded.theme;
+        self.prefs = loaded.prefs;
+        self.history = History::new(loaded.history);
+        for warning in loaded.warnings.iter().chain(&problems) {
+            self.say(Level::Notice, warning, None);
+        }
+    }
+
+    /// Takes something in; `now` never goes back.
+    pub fn update(&mut self, now: Duration, input: Input) -> Vec<Effect> {
+        self.now = self.now.max(now);
+        self.forget_old();
+        match input {
+            Input::Key(key) => self.key(key),
+            Input::Paste(text) => self.paste(&text),
+            Input::Focus(focused) => self.focused = focused,
+            Input::Resize { columns, rows } => {
+                self.columns = columns.clamp(4, 1_000);
+                self.rows = rows.clamp(2, 1_000);
+            }
+            Input::Tick => {}
+            Input::Engine(event) => self.event(*event),
+            Input::News(news) => self.news(*news),
+            Input::Found { token, paths } => self.found(token, paths),
+            Input::Edited(Ok(text)) => {
+                self.menu = None;
+                self.editor.set(text.trim_end());
+            }
+            Input::Edited(Err(problem)) => self.say(Level::Problem, &problem, None),
+        }
+        self.settle();
+        std::mem::take(&mut self.effects)
+    }
+
+    /// How long nothing has to be drawn if nothing happens; for ever, where nothing moves.
+    pub fn pause(&self) -> Option<Duration> {
+        let moving = self.busy || !self.live.is_empty();
+        let fading = self.armed.is_some() || self.hint.is_some();
+        match (moving, fading) {
+            (true, _) => Some(Duration::from_millis(100)),
+            (false, true) => Some(Duration::from_millis(500)),
+            (false, false) => None,
+        }
+    }
+
+    pub fn is_focused(&self) -> bool {
+        self.focused
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn order(&mut self, order: Order) {
+        self.effects.push(Effect::Order(order));
+    }
+
+    /// Columns that are drawn on: the last stays free, since terminals differ about it.
+    fn width(&self) -> usize {
+        self.columns.saturating_sub(1).max(4)
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            columns: self.width(),
+            theme: &self.theme,
+            details: self.prefs.details,
+            thinking: self.prefs.thinking,
+            now: self.now,
+        }
+    }
+
+    fn say(&mut self, level: Level, text: &str, advice: Option<&str>) {
+        let advice = advice.map(str::to_owned);
+        self.finish(Block::Note { level, text: text.to_owned(), advice });
+    }
+
+    fn hint(&mut self, text: &str) {
+        self.hint = Some((text.to_owned(), self.now + Duration::from_secs(3)));
+    }
+
+    /// A block is finished: it is written once and kept for looking back.
+    fn finish(&mut self, block: Block) {
+        let lines = block.render(self.view());
+        let close = matches!(block, Block::Note { .. })
+            && matches!(self.blocks.last(), Some(Block::Note { .. }));
+        self.write(lines, !close);
+        self.keep(block);
+    }
+
+    fn keep(&mut self, block: Block) {
+        if self.blocks.len() >= BLOCKS_CAP {
+            self.blocks.drain(..BLOCKS_CAP / 4);
+        }
+        self.blocks.push(block);
+    }
+
+    fn write(&mut self, lines: Vec<Line>, apart: bool) {
+        if lines.is_empty() {
+            return;
+        }
+        self.close = false;
+        if apart && !self.spaced {
+            self.finished.push(Line::empty());
+        }
+        self.spaced = false;
+        self.finished.extend(lines);
+    }
+
+    fn forget_old(&mut self) {
+        if self.hint.as_ref().is_some_and(|(_, until)| *until <= self.now) {
+            self.hint = None;
+        }
+        if self.armed.is_some_and(|(_, until)| until <= self.now) {
+            self.armed = None;
+        }
+    }
+
+    /// Whether a key was pressed a second time; the first time it is remembered.
+    fn twice(&mut self, what: Armed, within: Duration) -> bool {
+        let again = self.armed.is_some_and(|(armed, _)| armed == what);
+        self.armed = if again { None } else { Some((what, self.now + within)) };
+        again
+    }
+}
+
+#[cfg(test)]
+mod tests;

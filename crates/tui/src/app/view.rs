@@ -1,0 +1,330 @@
+//! What is to be seen, as rows.
+
+use toolwright::session::QueueKind;
+
+use super::{App, Live, Overlay, menu};
+use crate::blocks::{self, Block, View};
+use crate::style::{Line, Style};
+use crate::width;
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// What the terminal is to show.
+pub(crate) struct Frame {
+    /// Rows that are written once and scroll away.
+    pub finished: Vec<Line>,
+    pub live: Vec<Line>,
+    /// Row and column in `live`.
+    pub cursor: Option<(usize, usize)>,
+    /// `live` is a screen of its own.
+    pub full: bool,
+}
+
+impl App {
+    /// The state as rows. What is finished is given out once.
+    pub fn frame(&mut self) -> Frame {
+        if self.transcript.is_some() {
+            let (live, cursor) = self.draw_transcript();
+            return Frame { finished: Vec::new(), live, cursor, full: true };
+        }
+        let columns = self.width();
+        // Some were made for another width.
+        let cut = |line: Line| {
+            if line.width() > columns { width::cut_line(&line, columns) } else { line }
+        };
+        let finished = std::mem::take(&mut self.finished).into_iter().map(cut).collect();
+        let most = self.rows.saturating_sub(1).max(1);
+        let (below, cursor) = self.below(columns, most);
+        let room = most.saturating_sub(below.len());
+        let mut live = self.above(columns, room);
+        let shift = live.len();
+        live.extend(below);
+        live.truncate(most);
+        let live: Vec<Line> = live.iter().map(|line| width::cut_line(line, columns)).collect();
+        let cursor = cursor.map(|(row, column)| (row + shift, column));
+        let cursor = cursor.filter(|(row, _)| *row < live.len());
+        let cursor = cursor.map(|(row, column)| (row, column.min(self.columns - 1)));
+        Frame { finished, live, cursor, full: false }
+    }
+
+    pub(super) fn editor_columns(&self) -> usize {
+        self.width().saturating_sub(2).max(2)
+    }
+
+    /// What is going on: unfinished blocks, what waits, what is done just now.
+    fn above(&self, columns: usize, room: usize) -> Vec<Line> {
+        let mut foot = Vec::new();
+        for waiting in &self.queue {
+            let when = match waiting.kind {
+                QueueKind::Steer => "next",
+                QueueKind::FollowUp => "later",
+            };
+            let line = Line::styled(format!("  {when}: "), self.theme.muted())
+                .with(width::flat(&waiting.text), Style::default().italic());
+            foot.push(width::cut_line(&line, columns));
+        }
+        if foot.len() > 4 {
+            let more = foot.len() - 3;
+            foot.truncate(3);
+            foot.push(Line::styled(format!("  … {more} more wait"), self.theme.muted()));
+        }
+        if self.busy {
+            foot.push(self.activity_line(columns));
+        }
+        let mut lines = self.unfinished(columns);
+        if lines.is_empty() && foot.is_empty() {
+            if !self.spaced {
+                lines.push(Line::empty());
+            }
+        } else {
+            // The last blank row stands between all this and the prompt.
+            foot.push(Line::empty());
+        }
+        let fits = room.saturating_sub(foot.len());
+        if lines.len() > fits {
+            lines.drain(..lines.len() - fits);
+        }
+        lines.extend(foot);
+        if lines.len() > room {
+            lines.drain(..lines.len() - room);
+        }
+        lines
+    }
+
+    fn unfinished(&self, columns: usize) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        let mut spaced = self.spaced;
+        let mut close = self.close;
+        for live in &self.live {
+            let (block, apart) = match live {
+                Live::Text { flow, .. } => (flow.tail(columns, &self.theme), !flow.has_begun()),
+                Live::Thought { text, .. } => (self.thinking_now(text, columns), true),
+                Live::Call { call, .. } => {
+                    let block = Block::Call(call.clone()).render(self.view());
+                    let joins = block.len() == 1 && close;
+                    close = block.len() == 1;
+                    (block, !joins)
+                }
+            };
+            if block.is_empty() {
+                continue;
+            }
+            if apart && !spaced {
+                lines.push(Line::empty());
+            }
+            spaced = false;
+            lines.extend(block);
+        }
+        if self.busy && (!lines.is_empty() || !self.spaced) {
+            lines.push(Line::empty());
+        }
+        lines
+    }
+
+    fn thinking_now(&self, text: &str, columns: usize) -> Vec<Line> {
+        let view = View { thinking: true, ..self.view() };
+        let rows = Block::Thought { text: text.to_owned(), seconds: 0 }.render(view);
+        let count = rows.len();
+        let shown = if self.prefs.thinking { 12 } else { 3 };
+        let rows = rows.into_iter().skip(count.saturating_sub(shown));
+        rows.map(|row| width::cut_line(&row, columns)).collect()
+    }
+
+    fn activity_line(&self, columns: usize) -> Line {
+        let took = self.now.saturating_sub(self.since);
+        let frame = SPINNER[(self.now.as_millis() / 100) as usize % SPINNER.len()];
+        let mut line = Line::styled(format!("{frame} "), Style::fg(self.theme.accent));
+        line.push(width::flat(&self.activity), Style::fg(self.theme.accent));
+        let doing = self.todos.iter().find(|(status, _)| status == "in_progress");
+        if let Some((_, text)) = doing {
+            let done = self.todos.iter().filter(|(status, _)| status == "completed").count();
+            let text = width::flat(text);
+            line.push(format!(" · {done}/{} {text}", self.todos.len()), Style::default());
+        }
+        let hint = if self.aborted { "" } else { " · esc interrupts" };
+        let time = format!(" · {}{hint}", whole_seconds(took.as_secs()));
+        let mut line = width::cut_line(&line, columns.saturating_sub(width::of(&time)));
+        line.push(time, self.theme.muted());
+        width::cut_line(&line, columns)
+    }
+
+    /// Where the person writes or chooses, and the status below it.
+    fn below(&self, columns: usize, most: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        let status = self.status(columns);
+        let height = most.saturating_sub(1).max(1);
+        let (mut lines, cursor) = match (&self.overlay, self.asks.front()) {
+            (Some(Overlay::Picker(picker)), _) => picker.draw(columns, height.min(16), &self.theme),
+            (Some(Overlay::Page { title, lines, top }), _) => {
+                (self.page(title, lines, *top, columns, height), None)
+            }
+            (Some(Overlay::Line { what, editor, .. }), _) => {
+                let shown = "•".repeat(editor.text().chars().count().min(40));
+                let head = format!("{what} ");
+                let at = width::of(&head) + width::of(&shown);
+                let line = Line::styled(head, Style::fg(self.theme.primary).bold())
+                    .with(shown, Style::default());
+                let about = "  enter keeps it · esc does not";
+                let line = line.with(about, self.theme.muted());
+                (vec![width::cut_line(&line, columns)], Some((0, at.min(columns))))
+            }
+            (None, Some(ask)) => ask.draw(columns, height, self.asks.len() - 1, &self.theme),
+            (None, None) => self.prompt_rows(columns, height),
+        };
+        lines.truncate(height);
+        lines.push(status);
+        (lines, cursor)
+    }
+
+    fn page(
+        &self,
+        title: &str,
+        text: &[String],
+        top: usize,
+        columns: usize,
+        height: usize,
+    ) -> Vec<Line> {
+        let page = height.saturating_sub(2).max(1);
+        let mut head = Line::styled(format!("{title} "), Style::fg(self.theme.primary).bold());
+        let keys = if text.len() > page { "up and down · esc closes" } else { "esc closes" };
+        head.push(keys, self.theme.muted());
+        let rows = text.iter().skip(top).take(page);
+        let rows = rows.map(|row| Line::plain(width::cut(row, columns)));
+        std::iter::once(width::cut_line(&head, columns)).chain(rows).collect()
+    }
+
+    fn prompt_rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+        if let Some(search) = &self.history.search {
+            let head = format!("search: {}", search.query.text());
+            let at = 8 + width::of(search.query.before_cursor());
+            let found = search.found.map(|at| self.history.entry(at));
+            let line = Line::styled(head, Style::fg(self.theme.primary));
+            let found = width::flat(found.unwrap_or_default());
+            let lines =
+                vec![width::cut_line(&line, columns), Line::plain(width::cut(&found, columns))];
+            return (lines, Some((0, at.min(columns))));
+        }
+        let layout = self.editor.layout(self.editor_columns());
+        let most = (self.rows / 3).max(6).min(height);
+        let top = layout.row.saturating_sub(most.saturating_sub(1));
+        let shell = self.editor.text().starts_with('!');
+        let colour = if shell { self.theme.warning } else { self.theme.primary };
+        let mut lines = Vec::new();
+        for (n, row) in layout.rows.iter().enumerate().skip(top).take(most) {
+            let mark = if n == 0 { "› " } else { "  " };
+            let mut line = Line::styled(mark, Style::fg(colour).bold());
+            line.push(row, Style::default());
+            lines.push(line);
+        }
+        if self.editor.is_empty() {
+            let text = if self.busy {
+                "enter steers, alt+enter queues, up takes back"
+            } else {
+                "Ask anything. @ file, / command, ! shell"
+            };
+            if let Some(line) = lines.first_mut() {
+                line.push(width::cut(text, columns.saturating_sub(2)), self.theme.muted());
+            }
+        }
+        let cursor = (layout.row - top, 2 + layout.column);
+        if let Some(open) = &self.menu {
+            lines.extend(self.menu_rows(open, columns, height.saturating_sub(lines.len())));
+        }
+        (lines, Some(cursor))
+    }
+
+    fn menu_rows(&self, open: &super::Menu, columns: usize, room: usize) -> Vec<Line> {
+        let room = room.min(menu::ROWS);
+        let top = open.selected.saturating_sub(room.saturating_sub(1));
+        let shown = || open.items.iter().enumerate().skip(top).take(room);
+        let label = shown().map(|(_, item)| width::of(&item.label)).max().unwrap_or(0);
+        let label = label.min(columns * 2 / 3);
+        let rows = shown().map(|(n, item)| {
+            let on = n == open.selected;
+            let style = if on { Style::fg(self.theme.primary).bold() } else { Style::default() };
+            let name = width::cut_front(&width::flat(&item.label), label);
+            let gap = label.saturating_sub(width::of(&name)) + 2;
+            let mut line = Line::styled(if on { "› " } else { "  " }, style).with(name, style);
+            if !item.about.is_empty() {
+                line.push(" ".repeat(gap), Style::default());
+                line.push(width::flat(&item.about), self.theme.muted());
+            }
+            width::cut_line(&line, columns)
+        });
+        rows.collect()
+    }
+
+    /// One row: who answers, how full it is, what it cost, where we are.
+    fn status(&self, columns: usize) -> Line {
+        let muted = self.theme.muted();
+        if let Some((hint, _)) = &self.hint {
+            return Line::styled(width::cut(hint, columns), Style::fg(self.theme.warning));
+        }
+        if self.leader {
+            let text = format!(
+                "{} …  e editor · m models · l sessions · n new · a agents · t themes",
+                self.keymap.leader
+            );
+            return Line::styled(width::cut(&text, columns), Style::fg(self.theme.warning));
+        }
+        if !self.ready {
+            return Line::styled("starting …", muted);
+        }
+        let facts = &self.facts;
+        let mut parts: Vec<(String, Style)> = vec![
+            (facts.agent.clone(), Style::fg(self.theme.secondary)),
+            (facts.model.clone(), muted),
+        ];
+        if let Some(mode) = &facts.mode {
+            parts.push((mode.clone(), Style::fg(self.theme.warning)));
+        }
+        if self.used > 0 {
+            let used = thousands(self.used);
+            let text = match facts.window.filter(|window| *window > 0) {
+                Some(window) => format!("{used} ({} %)", self.used * 100 / window),
+                None => used,
+            };
+            let full = facts.window.is_some_and(|window| self.used * 10 > window * 8);
+            parts.push((text, if full { Style::fg(self.theme.warning) } else { muted }));
+        }
+        if self.cost > 0.0 {
+            let more = if self.cost_known { "" } else { "+" };
+            parts.push((format!("${:.2}{more}", self.cost), muted));
+        }
+        if let Some(sandbox) = &facts.sandbox {
+            parts.push((sandbox.clone(), muted));
+        }
+        parts.push((facts.directory.clone(), muted));
+        if let Some(branch) = &facts.branch {
+            parts.push((branch.clone(), muted));
+        }
+        let mut line = Line::empty();
+        for (n, (text, style)) in parts.into_iter().enumerate() {
+            if n > 0 {
+                line.push(" · ", muted);
+            }
+            line.push(width::flat(&text), style);
+        }
+        width::cut_line(&line, columns)
+    }
+
+    /// What is left on the terminal when we go.
+    pub fn farewell(&self) -> Option<String> {
+        let (id, _) = self.session.as_ref()?;
+        Some(format!("Go on with: tw -s {id}"))
+    }
+}
+
+fn thousands(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
+        _ => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
+fn whole_seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => blocks::seconds(std::time::Duration::from_secs(seconds)),
+    }
+}

@@ -1,0 +1,138 @@
+//! What the lists show.
+
+use toolwright::llm::{PROVIDERS, models_of};
+use toolwright::session::{Item, Session};
+use toolwright::{Jobs, Workbench};
+
+use crate::app::{Kind, Row};
+use crate::blocks::seconds;
+
+pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
+    match kind {
+        Kind::Models => models(bench),
+        Kind::Sessions => sessions(bench),
+        Kind::Jobs => jobs.map(|jobs| jobs.list()).unwrap_or_default().iter().map(job).collect(),
+        Kind::Providers => PROVIDERS
+            .iter()
+            .filter(|provider| !provider.local)
+            .map(|provider| Row {
+                label: provider.name.to_owned(),
+                about: provider.key_variables.first().copied().unwrap_or_default().to_owned(),
+                value: provider.id.to_owned(),
+            })
+            .collect(),
+        Kind::Agents | Kind::Themes | Kind::Commands | Kind::Messages => Vec::new(),
+    }
+}
+
+fn job(job: &toolwright::JobInfo) -> Row {
+    let state = match job.exit {
+        None => format!("runs for {}", seconds(job.age)),
+        Some(code) => format!("exit {code}"),
+    };
+    Row {
+        label: job.command.clone(),
+        about: format!("{} · {state}", job.id),
+        value: job.id.clone(),
+    }
+}
+
+fn models(bench: &Workbench) -> Vec<Row> {
+    let refreshed = bench.refreshed_models();
+    let settings = &bench.config.settings;
+    let env = |name: &str| bench.variable(name);
+    let usable = PROVIDERS.iter().filter(|p| p.key_from(&env).is_some()).map(|p| p.id);
+    let mut providers: Vec<&str> =
+        usable.chain(settings.provider.keys().map(String::as_str)).collect();
+    providers.sort_unstable();
+    providers.dedup();
+    let mut rows = Vec::new();
+    for provider in providers {
+        let mut known = models_of(provider, refreshed.as_deref());
+        for name in settings.provider.get(provider).into_iter().flat_map(|p| p.models.keys()) {
+            known.entry(name.clone()).or_default();
+        }
+        for (name, facts) in known {
+            let window = facts.limit.context.map(|n| format!("{}k", n / 1000));
+            let price = facts.cost.as_ref().map(|p| format!("${} in, ${} out", p.input, p.output));
+            let about: Vec<String> = [window, price].into_iter().flatten().collect();
+            let value = format!("{provider}/{name}");
+            rows.push(Row { label: value.clone(), about: about.join(" · "), value });
+        }
+    }
+    let demo = "demo/demo".to_owned();
+    rows.push(Row { label: demo.clone(), about: "no network".to_owned(), value: demo });
+    rows
+}
+
+fn sessions(bench: &Workbench) -> Vec<Row> {
+    let found = bench.store().list(Some(bench.workspace.directory()));
+    let row = |summary: toolwright::session::Summary| Row {
+        about: summary.updated.elapsed().map(ago).unwrap_or_default(),
+        label: summary.title,
+        value: summary.id,
+    };
+    found.into_iter().map(row).collect()
+}
+
+fn ago(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        0..60 => "just now".to_owned(),
+        s @ 60..3_600 => format!("{} min ago", s / 60),
+        s @ 3_600..86_400 => format!("{} h ago", s / 3_600),
+        s => format!("{} days ago", s / 86_400),
+    }
+}
+
+/// The last that was said in a session.
+pub(super) fn preview(bench: &Workbench, id: &str) -> String {
+    let Ok(session) = bench.store().peek(id) else { return String::new() };
+    let mut lines = Vec::new();
+    if let Some(prompt) = session.last_prompt() {
+        let text = super::past::text_of(&prompt.content);
+        lines.push(format!("› {}", text.lines().next().unwrap_or_default()));
+    }
+    let answer = session.items().iter().rev().find_map(|item| match item {
+        Item::Step(step) => step.blocks.iter().rev().find_map(|block| match block {
+            toolwright::session::StepBlock::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        }),
+        _ => None,
+    });
+    lines.extend(answer.unwrap_or_default().lines().take(5).map(str::to_owned));
+    lines.join("\n")
+}
+
+pub(super) fn status(bench: &Workbench, session: Option<&Session>) -> String {
+    let mut lines = vec![format!("folder     {}", bench.workspace.directory().display())];
+    for source in &bench.config.sources {
+        lines.push(format!("settings   {}", source.path.display()));
+    }
+    lines.push(format!("sessions   {}", bench.paths.sessions().display()));
+    let Some(session) = session else {
+        lines.push("session    none yet".to_owned());
+        return lines.join("\n");
+    };
+    let usage = session.usage();
+    let steps = session.items().iter().filter_map(|item| match item {
+        Item::Step(step) => Some(step),
+        _ => None,
+    });
+    let (mut cost, mut known) = (0.0, true);
+    for step in steps {
+        match step.cost {
+            Some(own) => cost += own,
+            None => known = false,
+        }
+        cost += step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
+    }
+    lines.push(format!("session    {}", session.header.session));
+    lines.push(format!("steps      {}", session.step_count()));
+    lines.push(format!(
+        "tokens     {} in, {} out, {} reasoning, {} read from cache, {} written to it",
+        usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write
+    ));
+    let sure = if known { "" } else { " (the price of some steps is not known)" };
+    lines.push(format!("cost       ${cost:.4}{sure}"));
+    lines.join("\n")
+}

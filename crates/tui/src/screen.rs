@@ -1,0 +1,222 @@
+//! What stands on the terminal, and the fewest bytes that make it what it should be.
+//!
+//! The live area is the last rows of the output. Lines that are finished are written where its top
+//! was and never touched again; the rest of the rows are compared with what stands there already.
+//! Nothing is ever asked of the terminal, and no scroll regions are used: multiplexers lose what
+//! scrolls out of those.
+
+use crate::style::{Depth, Line, Style, change};
+use crate::width;
+
+const BEGIN: &str = "\x1b[?2026h";
+const END: &str = "\x1b[?2026l";
+
+pub struct Screen {
+    depth: Depth,
+    columns: usize,
+    /// The rows of the live area as they stand there.
+    rows: Vec<Line>,
+    /// Where the cursor is, counted from the live area's first row.
+    row: usize,
+    column: usize,
+    hidden: bool,
+    /// What came before the live area is not as it was: everything is written anew.
+    stale: bool,
+}
+
+impl Screen {
+    pub fn new(depth: Depth, columns: usize) -> Self {
+        Self { depth, columns, rows: Vec::new(), row: 0, column: 0, hidden: false, stale: false }
+    }
+
+    /// The terminal has another width: rows that are too long for it were folded.
+    pub fn resize(&mut self, columns: usize) {
+        if columns == self.columns {
+            return;
+        }
+        if columns < self.columns {
+            let folded = |line: &Line| line.width().div_ceil(columns.max(1)).max(1);
+            let above: usize = self.rows.iter().take(self.row).map(folded).sum();
+            self.row = above + self.column / columns.max(1);
+            self.column %= columns.max(1);
+        }
+        self.columns = columns;
+        self.stale = true;
+    }
+
+    /// Something else has written to the terminal: begin at the cursor, in a new row.
+    pub fn forget(&mut self) {
+        self.rows.clear();
+        (self.row, self.column) = (0, 0);
+        self.stale = false;
+        self.hidden = false;
+    }
+
+    /// Writes `finished` for good and `live` below it. `cursor` is a row and a column of `live`.
+    /// Nothing is returned where nothing changes.
+    pub fn paint(
+        &mut self,
+        finished: &[Line],
+        live: Vec<Line>,
+        cursor: Option<(usize, usize)>,
+    ) -> Option<String> {
+        let mut out = Writer::new(self.depth);
+        let mut place = (self.row, self.column);
+        let old = std::mem::take(&mut self.rows);
+        let mut exists = old.len().max(1);
+        if self.stale {
+            let rows = exists.max(place.0 + 1);
+            out.go(&mut place, (0, 0), rows);
+            out.text.push_str("\x1b[J");
+            exists = 1;
+        }
+        let empty = Line::empty();
+        let stood = |row: usize| if self.stale { &empty } else { old.get(row).unwrap_or(&empty) };
+        let total = finished.len() + live.len();
+        for (row, line) in finished.iter().chain(&live).enumerate() {
+            let before = stood(row);
+            if row < exists && line == before {
+                continue;
+            }
+            while exists <= row {
+                let column = place.1;
+                out.go(&mut place, (exists - 1, column), exists);
+                out.text.push_str("\r\n");
+                place = (exists, 0);
+                exists += 1;
+            }
+            out.row(&mut place, row, before, line, exists);
+        }
+        if total.max(1) < old.len() && !self.stale {
+            out.go(&mut place, (total.max(1), 0), exists);
+            out.text.push_str("\x1b[J");
+        }
+        self.stale = false;
+        let moved = !out.text.is_empty();
+        if let Some((row, column)) = cursor {
+            let target = (finished.len() + row, column);
+            out.go(&mut place, target, exists.max(total));
+        }
+        out.style(Style::default());
+        let hide = cursor.is_none();
+        let mut text = out.text;
+        if moved && !hide && !self.hidden {
+            text = format!("\x1b[?25l{text}\x1b[?25h");
+        }
+        if hide != self.hidden {
+            text.push_str(if hide { "\x1b[?25l" } else { "\x1b[?25h" });
+            self.hidden = hide;
+        }
+        self.rows = live;
+        self.row = place.0.saturating_sub(finished.len());
+        self.column = place.1;
+        (!text.is_empty()).then(|| format!("{BEGIN}{text}{END}"))
+    }
+
+    /// Leaves the live area behind, with the cursor below it.
+    pub fn leave(&mut self) -> String {
+        let mut out = Writer::new(self.depth);
+        let last = self.rows.len().saturating_sub(1);
+        let mut place = (self.row, self.column);
+        out.go(&mut place, (last, 0), self.rows.len());
+        out.text.push_str("\r\n\x1b[?25h");
+        self.forget();
+        out.text
+    }
+}
+
+struct Writer {
+    text: String,
+    style: Style,
+    depth: Depth,
+}
+
+impl Writer {
+    fn new(depth: Depth) -> Self {
+        Self { text: String::new(), style: Style::default(), depth }
+    }
+
+    fn style(&mut self, style: Style) {
+        change(&mut self.text, self.style, style, self.depth);
+        self.style = style;
+    }
+
+    /// Moves among rows that exist.
+    fn go(&mut self, place: &mut (usize, usize), target: (usize, usize), exists: usize) {
+        let target = (target.0.min(exists.saturating_sub(1)), target.1);
+        let number = |n: usize| if n == 1 { String::new() } else { n.to_string() };
+        if target.0 == place.0 + 1 && target.1 == 0 {
+            self.text.push_str("\r\n");
+            *place = target;
+            return;
+        }
+        if target.0 > place.0 {
+            self.text.push_str(&format!("\x1b[{}B", number(target.0 - place.0)));
+        } else if target.0 < place.0 {
+            self.text.push_str(&format!("\x1b[{}A", number(place.0 - target.0)));
+        }
+        if target.1 == 0 && place.1 != 0 {
+            self.text.push('\r');
+        } else if target.1 != place.1 {
+            self.text.push_str(&format!("\x1b[{}G", target.1 + 1));
+        }
+        *place = target;
+    }
+
+    /// Makes `line` of what stands in a row.
+    fn row(
+        &mut self,
+        place: &mut (usize, usize),
+        row: usize,
+        before: &Line,
+        line: &Line,
+        exists: usize,
+    ) {
+        let certain = |l: &Line| l.spans.iter().all(|s| width::is_certain(&s.text));
+        let (old_width, new_width) = (before.width(), line.width());
+        if !(certain(before) && certain(line)) {
+            self.go(place, (row, 0), exists);
+            // Terminals differ about such characters: what stood there goes first.
+            if old_width > 0 {
+                self.style(Style::default());
+                self.text.push_str("\x1b[K");
+            }
+            for span in &line.spans {
+                self.style(span.style);
+                self.text.push_str(&span.text);
+            }
+            place.1 = new_width;
+            // Where the cursor is now depends on the terminal; the next move must say a column.
+            self.text.push('\r');
+            place.1 = 0;
+            return;
+        }
+        let (old, new) = (cells(before), cells(line));
+        let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+        let mut end = new.len();
+        if old.len() == new.len() {
+            while end > same && old[end - 1] == new[end - 1] {
+                end -= 1;
+            }
+        }
+        // Blanks at the end are what a cleared row has.
+        self.go(place, (row, same), exists);
+        for (c, style) in &new[same..end] {
+            self.style(*style);
+            self.text.push(*c);
+        }
+        place.1 = end;
+        if old_width > new_width {
+            self.style(Style::default());
+            self.text.push_str("\x1b[K");
+        }
+    }
+}
+
+fn cells(line: &Line) -> Vec<(char, Style)> {
+    line.spans.iter().flat_map(|s| s.text.chars().map(|c| (c, s.style))).collect()
+}
+
+#[cfg(test)]
+#[path = "screen_tests.rs"]
+mod tests;

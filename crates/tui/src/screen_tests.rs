@@ -1,0 +1,136 @@
+use super::*;
+use crate::style::Color;
+
+/// A terminal that shows what it is sent, and the screen that writes to it.
+struct Pair {
+    terminal: vt100::Parser,
+    screen: Screen,
+    columns: usize,
+}
+
+fn size(n: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(n).unwrap()
+}
+
+impl Pair {
+    fn new(rows: u16, columns: u16) -> Self {
+        let terminal = vt100::Parser::new(size(rows), size(columns), 500);
+        let columns = usize::from(columns);
+        Self { terminal, screen: Screen::new(Depth::True, columns), columns }
+    }
+
+    fn paint(&mut self, finished: &[&str], live: &[&str], cursor: Option<(usize, usize)>) -> usize {
+        let lines = |texts: &[&str]| texts.iter().map(|t| Line::plain(*t)).collect::<Vec<_>>();
+        let out = self.screen.paint(&lines(finished), lines(live), cursor).unwrap_or_default();
+        self.terminal.process(out.as_bytes());
+        out.len()
+    }
+
+    fn shown(&self) -> Vec<String> {
+        let screen = self.terminal.screen();
+        let rows = screen.rows(0, self.columns as u16).map(|r| r.trim_end().to_owned());
+        let mut rows: Vec<String> = rows.collect();
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        rows
+    }
+}
+
+#[test]
+fn finished_lines_stay_above_and_the_live_area_follows_them() {
+    let mut pair = Pair::new(8, 20);
+    pair.paint(&[], &["> ", "status"], Some((0, 2)));
+    assert_eq!(pair.shown(), [">", "status"]);
+    pair.paint(&["one", "two"], &["> x", "status"], Some((0, 3)));
+    assert_eq!(pair.shown(), ["one", "two", "> x", "status"]);
+    assert_eq!(pair.terminal.screen().cursor_position(), (2, 3));
+    pair.paint(&[], &["> "], Some((0, 2)));
+    assert_eq!(pair.shown(), ["one", "two", ">"]);
+}
+
+#[test]
+fn what_scrolls_out_is_in_the_terminals_own_scrollback() {
+    let mut pair = Pair::new(4, 20);
+    pair.paint(&[], &["> ", "status"], Some((0, 2)));
+    for n in 0..10 {
+        pair.paint(&[&format!("line {n}")], &["> ", "status"], Some((0, 2)));
+    }
+    assert_eq!(pair.shown(), ["line 8", "line 9", ">", "status"]);
+    pair.terminal.screen_mut().set_scrollback(8);
+    assert_eq!(pair.shown(), ["line 0", "line 1", "line 2", "line 3"]);
+}
+
+#[test]
+fn a_line_that_is_only_finished_costs_no_bytes_of_its_own() {
+    let mut pair = Pair::new(10, 60);
+    let text = "a line that stands there already and is long";
+    pair.paint(&[], &[text, ">"], Some((1, 1)));
+    let bytes = pair.paint(&[text], &["next", ">"], Some((1, 1)));
+    assert!(bytes < 60, "{bytes} bytes");
+    assert_eq!(pair.shown(), [text, "next", ">"]);
+    let spin = pair.paint(&[], &["nexT", ">"], Some((1, 1)));
+    assert!(spin < 50, "{spin} bytes");
+    assert_eq!(pair.paint(&[], &["nexT", ">"], Some((1, 1))), 0);
+}
+
+#[test]
+fn a_narrower_terminal_gets_the_live_area_anew() {
+    let mut pair = Pair::new(8, 20);
+    pair.paint(&["above"], &["12345678901234567", "> "], Some((1, 2)));
+    // This terminal does not fold its rows; ours have to be clean in either case.
+    pair.terminal.screen_mut().set_size(size(8), size(30));
+    pair.columns = 30;
+    pair.screen.resize(30);
+    pair.paint(&[], &["wider now", "> "], Some((1, 2)));
+    assert_eq!(pair.shown(), ["above", "wider now", ">"]);
+}
+
+#[test]
+fn rows_with_wide_characters_are_written_whole() {
+    let mut pair = Pair::new(6, 30);
+    pair.paint(&[], &["漢字 one", "> "], Some((1, 2)));
+    pair.paint(&[], &["漢字 two x", "> a"], Some((1, 3)));
+    assert_eq!(pair.shown(), ["漢字 two x", "> a"]);
+    pair.paint(&[], &["ab", "> a"], Some((1, 3)));
+    assert_eq!(pair.shown(), ["ab", "> a"]);
+}
+
+#[test]
+fn whatever_is_painted_stands_there_afterwards() {
+    // A small generator of our own: the same run each time.
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = move |limit: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % limit
+    };
+    let words = ["", "a", "bb cc", "漢字", "longer text here", "x é y"];
+    let mut pair = Pair::new(12, 24);
+    let mut above: Vec<String> = Vec::new();
+    for _ in 0..3_000 {
+        let pick = |n: u64| words[n as usize % words.len()].to_owned();
+        let finished: Vec<String> = (0..next(3)).map(|_| pick(next(6))).collect();
+        let live: Vec<String> = (0..1 + next(5)).map(|_| pick(next(6))).collect();
+        let cursor = Some((next(live.len() as u64) as usize, 0));
+        let colour = Style::fg(Color::Index(next(4) as u8));
+        let lines = |texts: &[String]| {
+            texts.iter().map(|t| Line::styled(t.as_str(), colour)).collect::<Vec<_>>()
+        };
+        let out = pair.screen.paint(&lines(&finished), lines(&live), cursor).unwrap_or_default();
+        pair.terminal.process(out.as_bytes());
+        above.extend(finished);
+        let mut wanted: Vec<String> = above.iter().chain(&live).cloned().collect();
+        let start = wanted.len().saturating_sub(12);
+        wanted.drain(..start);
+        let mut shown = pair.shown();
+        // Rows above a live area that shrank stay where they are until something pushes them up.
+        while wanted.last().is_some_and(String::is_empty) {
+            wanted.pop();
+        }
+        let common = shown.len().min(wanted.len());
+        let shown = shown.split_off(shown.len() - common);
+        assert_eq!(shown, wanted[wanted.len() - common..]);
+    }
+}
