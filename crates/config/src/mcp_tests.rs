@@ -72,15 +72,16 @@ fn both_forms_are_read_and_the_nearer_file_wins_as_a_whole() {
 }
 
 #[test]
-fn an_untrusted_folder_brings_no_server_and_that_is_said_once_for_each_file() {
+fn an_untrusted_folder_brings_no_server_and_each_file_is_named_once() {
     let place = Place::new(&[
         ("work/.mcp.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#),
         ("work/toolwright.json", r#"{"mcp": {"b": {"type": "local", "command": ["x"]}}}"#),
     ]);
     let config = place.load(false).unwrap();
     assert!(config.settings.mcp.is_empty() && config.mcp_origins.is_empty());
-    let untrusted = config.warnings.iter().filter(|w| w.contains("not trusted")).count();
-    assert_eq!(untrusted, 2, "{:?}", config.warnings);
+    let said: Vec<_> = config.warnings.iter().filter(|w| w.contains("not trusted")).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("MCP servers (.mcp.json); mcp (toolwright.json)"), "{said:?}");
     assert_eq!(place.load(true).unwrap().settings.mcp.len(), 2);
 }
 

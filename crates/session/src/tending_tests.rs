@@ -77,7 +77,7 @@ fn a_crash_between_two_forms_leaves_one_session() {
     let small = compress(&plain).unwrap();
     std::fs::write(&plain, zstd::decode_all(std::fs::read(&small).unwrap().as_slice()).unwrap())
         .unwrap();
-    assert_eq!(store.files(), [plain.clone()]);
+    assert_eq!(store.files(), std::slice::from_ref(&plain));
     assert_eq!(expand(&small).unwrap(), plain);
     assert!(!small.exists());
 }

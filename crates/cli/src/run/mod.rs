@@ -167,7 +167,6 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             "the session has nothing left to do: give a prompt to go on with it",
         ));
     }
-    let mut content = content;
     if !workbench.mcp.is_empty() {
         let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
         let (resources, problems) = workbench.mentioned(&content, outputs).await;

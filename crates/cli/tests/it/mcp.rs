@@ -91,7 +91,7 @@ fn an_untrusted_folder_starts_nothing_and_that_is_said() {
     let folder =
         folder().file(".mcp.json", &shared.to_string()).with_model(&server, Wire::Anthropic);
     let run = folder.tw(&RUN).expect(0);
-    let said = run.stderr.matches("its MCP servers are not started").count();
+    let said = run.stderr.matches("this folder is not trusted, so these are not used: ").count();
     assert_eq!(said, 1, "{}", run.stderr);
     assert!(!folder.work().join("ran").exists());
     let list = folder.tw(&["mcp", "list", "--trust"]).expect(0);

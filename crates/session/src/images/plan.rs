@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn what_becomes_of_a_row_of_changes() {
         let conflict = |left: &str| Step::Conflict(state(left));
-        let cases: &[(&[(&str, &str)], &str, Step)] = &[
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Step);
+        let cases: &[Case<'_>] = &[
             (&[("a", "b")], "b", Step::Restore),
             (&[("a", "b")], "a", Step::Nothing),
             (&[("a", "b")], "x", conflict("b")),

@@ -42,12 +42,8 @@ fn a_repository_inside_has_its_own_rules_and_its_state_is_not_looked_at() {
     let root = folder.path();
     write(root, ".gitignore", "*.log\n");
     for inner in ["", "lib"] {
-        write(
-            root,
-            &format!("{inner}/.git/HEAD").trim_start_matches('/'),
-            "ref: refs/heads/main\n",
-        );
-        write(root, &format!("{inner}/.git/info/exclude").trim_start_matches('/'), "private\n");
+        write(root, format!("{inner}/.git/HEAD").trim_start_matches('/'), "ref: refs/heads/main\n");
+        write(root, format!("{inner}/.git/info/exclude").trim_start_matches('/'), "private\n");
     }
     for name in ["a.log", "private", "lib/a.log", "lib/private", "lib/src"] {
         write(root, name, "");

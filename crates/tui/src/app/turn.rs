@@ -71,7 +71,7 @@ impl App {
                 self.activity = "Waiting to try again".to_owned();
             }
             Event::Notice { text } => self.say(Level::Notice, &text, None),
-            Event::ModeChanged { mode } => self.say(Level::Notice, &format!("mode: {mode}"), None),
+            Event::ModeChanged { mode } => self.facts.mode = Some(mode.to_string()),
             // Told with its text by whoever put it there.
             Event::Queued { .. } => {}
             Event::Withdrawn { id } => self.queue.retain(|waiting| waiting.id != id),

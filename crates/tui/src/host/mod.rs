@@ -128,6 +128,8 @@ impl Host {
             directory: self.directory(),
             branch: self.branch(),
             warnings: bench.config.warnings.clone(),
+            sandbox: Some(short(&bench.protection.describe())),
+            mode: self.start.auto.then(|| Mode::Auto.to_string()),
             ..Facts::default()
         };
         match bench.choose_model(self.model.as_deref(), &agent, None).await {
@@ -317,7 +319,8 @@ impl Host {
                     Order::Back(n) => after::Step::BackTo(n),
                     _ => return,
                 };
-                match after::step(self.desk.as_mut().map(|table| &mut table.engine), step).await {
+                let engine = self.desk.as_mut().map(|table| &mut table.engine);
+                match after::step(&self.bench, engine, step).await {
                     Ok(text) => self.say(Level::Quiet, text, None).await,
                     Err(problem) => self.say(Level::Notice, problem, None).await,
                 }
@@ -561,5 +564,13 @@ impl Host {
         }
         self.desk = Some(table);
         self.tell(News::Idle).await;
+    }
+}
+
+/// What holds commands, in a word.
+fn short(sandbox: &str) -> String {
+    match sandbox.split([',', '(']).next().unwrap_or_default().trim() {
+        "none" => "no sandbox".to_owned(),
+        layer => layer.to_owned(),
     }
 }
