@@ -61,6 +61,13 @@ impl Servers {
         found
     }
 
+    /// The server and the prompt that `server:prompt` means, where there is such a server.
+    pub fn prompt_named(&self, name: &str) -> Option<(String, String)> {
+        let (server, prompt) = name.trim_start_matches('/').split_once(':')?;
+        self.named(server).ok()?;
+        Some((server.to_owned(), prompt.to_owned()))
+    }
+
     /// The resources of all servers that are connected.
     pub async fn resources(&self) -> Vec<ResourceInfo> {
         let mut found = Vec::new();

@@ -61,6 +61,8 @@ async fn main() {
         workspace: Arc::new(Workspace::new(folder.path()).unwrap()),
         environment: std::env::vars().collect(),
         withheld: Vec::new(),
+        passed: Vec::new(),
+        sandbox: None,
         own_folders: Vec::new(),
     });
     let describe = async |scripts: &[Script]| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
+use tokio_util::sync::CancellationToken;
 use toolwright_config::{AgentMode, Command, Piece, mentions};
 use toolwright_llm::Content;
 use toolwright_proc::{Ended, Spec, find_program};
@@ -41,6 +42,17 @@ impl Handover {
         }
         content.extend(self.mentioned(&text).await);
         Ok(content)
+    }
+
+    /// What a prompt of an MCP server says.
+    pub async fn server_prompt(
+        &self,
+        server: &str,
+        prompt: &str,
+        words: &[String],
+    ) -> Result<Vec<Content>, String> {
+        let cancel = CancellationToken::new();
+        self.bench.mcp.prompt(server, prompt, words, &cancel).await
     }
 
     /// The agent that a command is work for, where it is.
@@ -116,6 +128,9 @@ impl Handover {
         let mut spec = Spec::new(shell, directory).arg("-c").arg(line);
         spec.withheld =
             secrets::key_variables(&self.bench.config.settings).map(str::to_owned).collect();
+        spec.passed.clone_from(&self.bench.config.settings.sandbox.environment);
+        // It was asked about less because a sandbox holds it.
+        let spec = spec.fenced_by(self.bench.protection.as_find().as_ref())?;
         let mut child = spec.spawn().map_err(|e| e.to_string())?;
         let mut kept = Vec::new();
         let work = async {

@@ -100,17 +100,23 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     for warning in &workbench.config.warnings {
         note(&style.attention(&format!("! {warning}")));
     }
-    let command = match &options.command {
-        None => None,
-        Some(name) => Some(
-            Command::find(&workbench.config.settings, name)
-                .map_err(|e| Problem::usage(e.to_string()))?,
-        ),
-    };
+    let command = options
+        .command
+        .as_deref()
+        .map(|name| Command::find(&workbench.config.settings, name).map_err(|e| (name, e)));
     let mut content = input::prompt(&options).await?;
     let opening = match command {
         None => Opening::Words,
-        Some(command) => {
+        // `server:prompt` is a prompt of an MCP server.
+        Some(Err((name, error))) => match workbench.mcp.prompt_named(name) {
+            Some((server, prompt)) => {
+                content = vec![Content::text(format!("/{name}"))];
+                let words = options.prompt.clone();
+                Opening::Server { server, prompt, words }
+            }
+            None => return Err(Problem::usage(error.to_string())),
+        },
+        Some(Ok(command)) => {
             // What it says itself counts where the person says nothing.
             let agent = command.agent.clone().filter(|name| workbench.agent(Some(name)).is_ok());
             options.agent = options.agent.take().or(agent);
@@ -210,6 +216,12 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
 enum Opening {
     Words,
     Command(Box<Command>, String),
+    /// A prompt of an MCP server, with the words that go into it.
+    Server {
+        server: String,
+        prompt: String,
+        words: Vec<String>,
+    },
 }
 
 impl Opening {
@@ -226,6 +238,9 @@ impl Opening {
                 // The first part only names it.
                 content.extend(given.into_iter().skip(1));
                 Ok(content)
+            }
+            Self::Server { server, prompt, words } => {
+                handover.server_prompt(&server, &prompt, &words).await
             }
         }
     }

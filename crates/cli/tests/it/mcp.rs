@@ -313,6 +313,19 @@ fn a_resource_that_is_mentioned_is_part_of_the_prompt_and_can_be_read_by_the_mod
 }
 
 #[test]
+fn a_prompt_of_a_server_is_a_command() {
+    let server = ModelServer::start([Answer::text("Hello.")]);
+    let folder = folder()
+        .user_config(&config(json!({"fake": fake(&["ok"])})))
+        .with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "-m", "anthropic/m", "--command", "fake:greet", "Ann"]).expect(0);
+    let said = server.last_request().messages()[0]["content"].to_string();
+    assert!(said.contains("Say hello to Ann."), "{said}");
+    let unknown = folder.tw(&["run", "--command", "nobody:greet"]).expect(2);
+    assert!(unknown.stderr.contains("there is no command"), "{}", unknown.stderr);
+}
+
+#[test]
 fn a_server_may_ask_the_person_and_gets_what_was_said() {
     let server = ModelServer::start([
         Reply::default().call("fake_ask", json!({})).into(),

@@ -380,3 +380,27 @@ fn a_job_with_a_terminal_is_talked_to_inside() {
         assert!(result.contains("name?"), "{layer}: {result}");
     }
 }
+
+#[test]
+fn commands_of_scripts_and_of_templates_are_held_like_any_other() {
+    for layer in layers() {
+        let server = ModelServer::start([Answer::call("t", json!({})), Answer::text("ok")]);
+        let script = "import { execSync } from 'child_process'\nexport default { description: 'd', args: {}, execute: async () => { const said = []; for (const c of ['touch inside', 'D=$(dirname $PWD); touch $D/outside']) { try { execSync(c); said.push('done') } catch (e) { said.push('stopped') } } return said.join(' ') } }\n";
+        let folder = fenced(layer, "")
+            .with_model(&server, Wire::Anthropic)
+            .file(".opencode/tool/t.js", script)
+            .file(
+                ".opencode/command/c.md",
+                "Said: !`D=$(dirname $PWD); touch $D/outside2; touch inside2; echo end`\n",
+            );
+        folder.tw(&["run", "--trust", "-m", "anthropic/m", "go"]).expect(0);
+        let outside = |name: &str| folder.root().join(name);
+        assert!(folder.work().join("inside").exists(), "{layer}");
+        assert!(!outside("outside").exists(), "{layer}: it got out");
+        assert_eq!(results(&server.last_request()), ["done stopped"], "{layer}");
+        server.then(Answer::text("ok"));
+        folder.tw(&["run", "--trust", "-m", "anthropic/m", "--command", "c"]).expect(0);
+        assert!(folder.work().join("inside2").exists(), "{layer}");
+        assert!(!outside("outside2").exists(), "{layer}: it got out");
+    }
+}

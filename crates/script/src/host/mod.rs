@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use toolwright_proc::sandbox::Find;
 use toolwright_tool::{Access, Extent, Plan, Workspace};
 
 /// Notices that wait to be shown.
@@ -40,6 +41,10 @@ pub struct HostOptions {
     pub environment: BTreeMap<String, String>,
     /// Variables of ours that their children must not see.
     pub withheld: Vec<String>,
+    /// Variables that look like secrets and may be seen all the same.
+    pub passed: Vec<String>,
+    /// What holds the commands of scripts, as it holds all others.
+    pub sandbox: Option<Find>,
     /// Folders of scripts: they may read what lies with them.
     pub own_folders: Vec<PathBuf>,
 }

@@ -25,6 +25,7 @@ impl Host {
             Some(folder) => self.workspace().resolve(folder),
             None => self.workspace().directory().to_owned(),
         };
+        let is_inside = self.workspace().contains(&directory);
         let access = Access::Execute { command: command.clone(), directory: directory.clone() };
         ask(guard, Plan::new(command.clone(), vec![access])).await?;
         let shell = self.program("bash").or_else(|| self.program("sh"));
@@ -32,6 +33,12 @@ impl Host {
             shell.ok_or_else(|| HostError::from("there is no shell on this machine".to_owned()))?;
         let mut spec = Spec::new(shell, directory).arg("-c").arg(command).separate_errors();
         spec.withheld.clone_from(&self.options.withheld);
+        spec.passed.clone_from(&self.options.passed);
+        // What is asked about less because a sandbox holds it must be held by it. A command elsewhere was
+        // asked about as such.
+        if is_inside {
+            spec = spec.fenced_by(self.options.sandbox.as_ref())?;
+        }
         if let Ok(own) = serde_json::from_value::<BTreeMap<String, Value>>(payload["env"].clone()) {
             for (name, value) in own {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -58,6 +58,8 @@ impl Shop {
             workspace: Arc::new(Workspace::new(self.folder.path()).unwrap()),
             environment: std::env::vars().collect(),
             withheld: Vec::new(),
+            passed: Vec::new(),
+            sandbox: None,
             own_folders: Vec::new(),
         })
     }

@@ -98,6 +98,8 @@ impl Scripts {
             workspace: Arc::clone(&bench.workspace),
             environment: environment(&withheld),
             withheld,
+            passed: bench.config.settings.sandbox.environment.clone(),
+            sandbox: bench.protection.as_find(),
             own_folders,
         });
         let gate: Arc<OnceLock<Weak<PermissionGate>>> = Arc::default();

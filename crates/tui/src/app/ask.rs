@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use toolwright::Answer;
+use toolwright::permission::{Extent, Grant, Scope};
 use toolwright::tool::{Inquiry, InquiryItem, Question};
 
 use super::{App, Order};
@@ -74,6 +75,15 @@ impl Ask {
                 'a',
                 format!("Yes, always in this session: {}", width::flat(&scope.join(", "))),
                 Give::Answer(Answer::always()),
+            ),
+            choice(
+                'p',
+                "Yes, just this, always in this project".to_owned(),
+                Give::Answer(Answer::Always(Grant {
+                    scope: Scope::Project,
+                    extent: Some(Extent::Exact),
+                    ..Grant::default()
+                })),
             ),
             choice('n', "No".to_owned(), Give::Answer(Answer::Reject { message: None })),
             choice('w', "No, and say what to do instead".to_owned(), Give::Words),
