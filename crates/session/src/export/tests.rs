@@ -186,7 +186,9 @@ fn what_is_exported_and_imported_again_is_the_same() {
     assert_eq!(before.session.compaction(), after.session.compaction());
     assert_eq!(before.session.title(), after.session.title());
     assert_eq!(before.session.usage(), after.session.usage());
-    assert_eq!((before.created, before.updated), (after.created, after.updated));
+    assert_eq!(before.created, after.created);
+    // What came behind the last message (its turn's end) has no place of its own in the form.
+    assert!(after.updated <= before.updated, "{} {}", after.updated, before.updated);
     let times = |chronicle: &Chronicle| {
         chronicle.session.places().iter().map(|place| place.time).collect::<Vec<_>>()
     };
