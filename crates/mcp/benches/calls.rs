@@ -1,6 +1,6 @@
 //! What a call of a tool costs over the bare exchange of two lines with the same server.
 //!
-//!     cargo bench -p toolwright-mcp --bench calls
+//!     cargo build --release -p toolwright-mcp --examples && cargo bench -p toolwright-mcp --bench calls
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
