@@ -12,6 +12,7 @@ mod entry;
 pub mod export;
 mod fail;
 mod fold;
+pub mod held;
 mod id;
 pub mod images;
 pub mod import;

@@ -3,11 +3,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, Header, MoveReason};
 use crate::fail::fail_point;
 use crate::fold::Session;
+use crate::held::{PRIVATE_FILE, private_folder};
 use crate::id::{EntryId, Mark, now};
 use crate::line::{self, FORMAT};
 use crate::lock::lock;
@@ -97,9 +99,11 @@ impl Log {
     pub(crate) fn create(path: &Path) -> Result<Self, LogError> {
         let failed = |source| LogError::Write { path: path.to_owned(), source };
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            private_folder(folder).map_err(failed)?;
         }
-        let file = OpenOptions::new().append(true).create_new(true).open(path).map_err(failed)?;
+        let mut how = OpenOptions::new();
+        let how = how.append(true).create_new(true).mode(PRIVATE_FILE);
+        let file = how.open(path).map_err(failed)?;
         lock(&file, path)?;
         fail_point("log.created");
         Ok(Self { is_new: true, ..Self::over(file, path, 0) })

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::index::Index;
-use crate::store::Store;
+use crate::store::{CHILDREN, Store};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -107,7 +107,11 @@ impl Store {
 
     fn kept_outputs(&self) -> (Vec<Folder>, Vec<Kept>) {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
-        let projects = entries(self.root()).flat_map(|project| entries(&project.path()));
+        let projects = entries(self.root()).flat_map(|project| {
+            // Those of agents that worked for others lie one deeper.
+            let deeper = entries(&project.path().join(CHILDREN));
+            entries(&project.path()).chain(deeper)
+        });
         for entry in projects {
             let path = entry.path();
             // Links are not followed.

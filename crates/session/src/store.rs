@@ -12,7 +12,7 @@ use crate::id::EntryId;
 use crate::line::FORMAT;
 use crate::log::{Log, LogError, Notice};
 use crate::message::NotFound;
-use crate::tending::expand;
+use crate::tending::{expand, header_of};
 use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
@@ -164,7 +164,7 @@ impl Store {
     pub fn workers(&self, session: &Header) -> Vec<PathBuf> {
         let folder = self.project(Path::new(&session.directory)).join(CHILDREN);
         let mut files: Vec<(PathBuf, Header)> = session_files(&folder)
-            .filter_map(|path| Some((path.clone(), first_line(&path)?)))
+            .filter_map(|path| Some((path.clone(), header_of(&path)?)))
             .collect();
         let mut found = Vec::new();
         let mut employers = vec![session.session.clone()];
@@ -197,8 +197,19 @@ impl Store {
 
     fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
         let mut log = Log::create(&self.file_of(&header))?;
+        self.close_to_others();
         log.append(&Entry::Session(header.clone()))?;
         Ok((log, Session::new(header)))
+    }
+
+    /// It may be from before it was made private.
+    fn close_to_others(&self) {
+        use std::os::unix::fs::PermissionsExt;
+        let is_open = fs::metadata(&self.root).is_ok_and(|m| m.permissions().mode() & 0o077 != 0);
+        if is_open {
+            // Where somebody else owns it, that is their decision.
+            fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700)).ok();
+        }
     }
 
     pub(crate) fn find(&self, id: &str) -> Result<PathBuf, OpenError> {
@@ -304,17 +315,6 @@ pub(crate) fn id_of(path: &Path) -> &str {
 
 fn modified(path: &Path) -> SystemTime {
     fs::metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
-}
-
-fn first_line(path: &Path) -> Option<Header> {
-    use std::io::{BufRead, BufReader};
-    #[derive(serde::Deserialize)]
-    struct Line {
-        data: Header,
-    }
-    let mut line = Vec::new();
-    BufReader::new(fs::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
-    serde_json::from_slice::<Line>(&line).ok().map(|line| line.data)
 }
 
 /// Reads the beginning of a file only: the header and the first prompt stand there.

@@ -113,7 +113,7 @@ fn hold(path: &Path) -> Result<File, LogError> {
 }
 
 /// Reads the first line only.
-fn header_of(path: &Path) -> Option<Header> {
+pub(crate) fn header_of(path: &Path) -> Option<Header> {
     let file = File::open(path).ok()?;
     let is_small = path.extension().is_some_and(|extension| extension == "zst");
     let mut reader: Box<dyn BufRead> = if is_small {

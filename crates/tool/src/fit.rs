@@ -2,9 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use toolwright_session::held::{PRIVATE_FILE, private_folder};
 
 use crate::mask::Secrets;
 
@@ -79,11 +82,12 @@ impl Outputs {
     /// A new file of its own.
     pub(crate) fn create(&self) -> io::Result<(File, PathBuf)> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
-        fs::create_dir_all(&self.folder)?;
+        private_folder(&self.folder)?;
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("tool_{millis:x}_{number}.txt"));
-        let file = fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let mut how = fs::OpenOptions::new();
+        let file = how.write(true).create_new(true).mode(PRIVATE_FILE).open(&path)?;
         Ok((file, path))
     }
 }

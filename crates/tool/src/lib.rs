@@ -58,7 +58,7 @@ pub use schedule::Batch;
 pub use tool::{
     AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };
-pub use workspace::{Files, Workspace, open_unblocking};
+pub use workspace::{Files, Workspace, cannot};
 
 #[cfg(test)]
 mod schedule_tests;

@@ -11,7 +11,7 @@ use toolwright_permission::{
 use crate::access::{Access, Extent, Plan};
 use crate::floor::{self, Harm};
 use crate::tame;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, normalise};
 
 /// Folders that a command may run in, at most: a line that may be in more is not followed further.
 const PLACES_CAP: usize = 8;
@@ -131,26 +131,58 @@ fn real(from: &Path, to: &str, workspace: &Workspace) -> PathBuf {
 
 /// The folders that a command may run in.
 fn places(folders: &[Folder], directory: &Path, workspace: &Workspace) -> Vec<PathBuf> {
-    let mut places = vec![directory.to_owned()];
+    let mut places = vec![Place { named: directory.to_owned(), real: directory.to_owned() }];
     for folder in folders {
-        let mut next: Vec<PathBuf> = Vec::new();
+        let mut next: Vec<Place> = Vec::new();
         for place in &places {
-            let to = step(place, &folder.path, workspace);
+            let reached = place.step(&folder.path, workspace);
             let stays = match folder.when {
                 When::Surely => false,
-                When::IfThere => !to.is_dir(),
+                When::IfThere => !reached.iter().all(|to| to.real.is_dir()),
                 When::Perhaps => true,
             };
-            next.push(to);
+            next.extend(reached);
             if stays {
                 next.push(place.clone());
             }
         }
         next.dedup();
-        next.truncate(PLACES_CAP);
+        if next.len() > PLACES_CAP {
+            // Not followed further: it may be anywhere.
+            next.truncate(PLACES_CAP);
+            next.push(Place { named: PathBuf::from("/"), real: PathBuf::from("/") });
+        }
         places = next;
     }
-    places
+    let mut real: Vec<PathBuf> = places.into_iter().map(|place| place.real).collect();
+    real.dedup();
+    real
+}
+
+/// A folder that a command may run in.
+#[derive(Clone, PartialEq, Eq)]
+struct Place {
+    /// As the shell calls it, with the links that led there.
+    named: PathBuf,
+    real: PathBuf,
+}
+
+impl Place {
+    /// Shells take `..` off the name that they came by, and go as the kernel does when they are told to
+    /// (`cd -P`): where the two differ it may be either.
+    fn step(&self, to: &str, workspace: &Workspace) -> Vec<Self> {
+        let real = step(&self.real, to, workspace);
+        if to.starts_with('~') {
+            return vec![Self { named: real.clone(), real }];
+        }
+        let named = normalise(&self.named.join(to));
+        let by_name = step(&named, ".", workspace);
+        let mut reached = vec![Self { named, real: by_name }];
+        if reached[0].real != real {
+            reached.push(Self { named: real.clone(), real });
+        }
+        reached
+    }
 }
 
 /// Where a path may lead, each with the folder that it is seen from. Of a pattern, the part before it

@@ -3,9 +3,14 @@
 //! its own. Everything here is a list of what is known to be harmless.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use toolwright_permission::Obeys;
+use toolwright_session::images::embedded_repositories;
 
 use crate::workspace::Workspace;
 
@@ -25,6 +30,9 @@ const CONFIG_CAP_BYTES: u64 = 256 << 10;
 
 /// Submodules whose configuration is looked at.
 const MODULES_CAP: usize = 64;
+
+/// Repositories in repositories that are looked into.
+const EMBEDDED_DEPTH: usize = 4;
 
 /// Of a section, the settings that run nothing; a star stands for all.
 const KNOWN: &[(&str, &[&str])] = &[
@@ -165,10 +173,12 @@ fn is_tame_repository(place: &Path, workspace: &Workspace) -> bool {
         }
         let git = folder.join(".git");
         if fs::symlink_metadata(&git).is_ok() {
-            return obeys_nobody(&git);
+            return obeys_nobody(&git, EMBEDDED_DEPTH);
         }
         // Git takes a folder that looks like a repository for one.
-        if folder.join("HEAD").exists() && folder.join("objects").exists() {
+        let parts = ["objects", "refs", "commondir"];
+        let has = |part: &str| fs::symlink_metadata(folder.join(part)).is_ok();
+        if has("HEAD") && parts.into_iter().any(has) {
             return false;
         }
     }
@@ -176,7 +186,7 @@ fn is_tame_repository(place: &Path, workspace: &Workspace) -> bool {
     true
 }
 
-fn obeys_nobody(git: &Path) -> bool {
+fn obeys_nobody(git: &Path, depth: usize) -> bool {
     let Some(folder) = real_folder(git) else { return false };
     // A work tree of a repository has its settings with that.
     let common = fs::read_to_string(folder.join("commondir"))
@@ -187,7 +197,56 @@ fn obeys_nobody(git: &Path) -> bool {
         return false;
     }
     let hook = |folder: &Path| folder.join("hooks/post-index-change").exists();
-    !hook(&common) && !hook(&folder) && files.iter().all(|file| is_tame_file(file))
+    !hook(&common)
+        && !hook(&folder)
+        && files.iter().all(|file| is_tame_file(file))
+        && embedded_are_tame(git, &folder, depth)
+}
+
+/// Git looks into every repository that the index takes for one, wherever its settings are.
+fn embedded_are_tame(git: &Path, folder: &Path, depth: usize) -> bool {
+    let (Some(root), Ok(Some(inner))) = (git.parent(), Embedded::of(folder)) else { return false };
+    inner.iter().all(|path| {
+        let git = root.join(path).join(".git");
+        match fs::symlink_metadata(&git) {
+            Err(error) => is_absent(&error),
+            Ok(_) => depth > 0 && obeys_nobody(&git, depth - 1),
+        }
+    })
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The last index that was read: there is a question for every command, and an index may be large.
+struct Embedded {
+    folder: PathBuf,
+    stamp: (SystemTime, u64, u64),
+    found: Option<Arc<[PathBuf]>>,
+}
+
+impl Embedded {
+    fn of(folder: &Path) -> io::Result<Option<Arc<[PathBuf]>>> {
+        static LAST: Mutex<Option<Embedded>> = Mutex::new(None);
+        let data = match fs::metadata(folder.join("index")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Some(Arc::default()));
+            }
+            data => data?,
+        };
+        let stamp = (data.modified()?, data.ino(), data.len());
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last
+            && last.folder == folder
+            && last.stamp == stamp
+        {
+            return Ok(last.found.clone());
+        }
+        let found = embedded_repositories(folder)?.map(Arc::from);
+        *last = Some(Self { folder: folder.to_owned(), stamp, found: found.clone() });
+        Ok(found)
+    }
 }
 
 /// `.git` itself, or the folder that a file of this name points to.
@@ -222,7 +281,7 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
 /// A file that is not there orders nothing.
 fn is_tame_file(file: &Path) -> bool {
     match fs::metadata(file) {
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        Err(error) => is_absent(&error),
         Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
         Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame_text(&text)),
     }

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
+
+use toolwright_session::held::{Held, is_elsewhere, open_real};
 
 use crate::access::{Access, Extent, Plan};
 use crate::containment::{Containment, Later};
@@ -118,7 +121,7 @@ impl Workspace {
 }
 
 /// Removes `.` and `..` without looking at the disk.
-fn normalise(path: &Path) -> PathBuf {
+pub(crate) fn normalise(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
@@ -146,8 +149,7 @@ impl Files {
     /// Opens a declared file for reading.
     pub fn open(&self, path: &Path) -> Result<fs::File, ToolError> {
         self.check_read(path)?;
-        open_unblocking(path)
-            .map_err(|e| ToolError::for_model(format!("Cannot open {}: {e}", path.display())))
+        open_real(path).map_err(|e| cannot("open", path, &e))
     }
 
     /// Fails unless the plan declared that `path` would be read (or written).
@@ -183,22 +185,21 @@ impl Files {
         mode: Option<fs::Permissions>,
     ) -> Result<(), ToolError> {
         self.check_write(path)?;
-        let failed =
-            |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder).map_err(failed)?;
+        let failed = |e: io::Error| cannot("write", path, &e);
         // Something may have put a link there since the plan was made and approved.
-        still_the_same(path, folder)?;
-        let existing = fs::metadata(path).ok();
+        let (folder, place) = held(path, Held::make).map_err(failed)?;
+        let existing = fs::symlink_metadata(&place).ok();
         if existing.as_ref().is_some_and(|e| !e.is_file()) {
             // Opening a pipe would wait for a reader.
             return Err(no_longer_approved(path));
         }
         if existing.is_some() {
             // A file that may not be written must not be replaced either.
-            fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+            let how = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            fs::OpenOptions::new().write(true).custom_flags(how).open(&place).map_err(failed)?;
         }
-        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
+        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder.path());
+        let beside = beside.map_err(failed)?;
         let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
         for part in parts {
             buffered.write_all(part).map_err(failed)?;
@@ -217,16 +218,19 @@ impl Files {
             None => mode.unwrap_or_else(new_file_mode),
         };
         beside.as_file().set_permissions(mode).map_err(failed)?;
-        beside.persist(path).map_err(|e| failed(e.error))?;
+        beside.persist(&place).map_err(|e| failed(e.error))?;
         Ok(())
     }
 
     /// Removes a declared file.
     pub fn remove(&self, path: &Path) -> Result<(), ToolError> {
         self.check_write(path)?;
-        still_the_same(path, path.parent().unwrap_or(Path::new("/")))?;
-        fs::remove_file(path)
-            .map_err(|e| ToolError::for_model(format!("Cannot remove {}: {e}", path.display())))
+        let failed = |e: io::Error| cannot("remove", path, &e);
+        let (_folder, place) = held(path, Held::open).map_err(failed)?;
+        if fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink()) {
+            return Err(no_longer_approved(path));
+        }
+        fs::remove_file(&place).map_err(failed)
     }
 
     fn check_write(&self, path: &Path) -> Result<(), ToolError> {
@@ -238,23 +242,23 @@ impl Files {
 /// Bytes gathered before they are written: a change in many places is many small parts.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-fn still_the_same(path: &Path, folder: &Path) -> Result<(), ToolError> {
-    let real = fs::canonicalize(folder)
-        .map_err(|e| ToolError::for_model(format!("Cannot change {}: {e}", path.display())))?;
-    let is_link = fs::symlink_metadata(path).is_ok_and(|m| m.is_symlink());
-    if real != folder || is_link { Err(no_longer_approved(path)) } else { Ok(()) }
+/// The folder of a file, held open, and the file's name in it: good for as long as that is held.
+fn held(path: &Path, open: fn(&Path) -> io::Result<Held>) -> io::Result<(Held, PathBuf)> {
+    let folder = open(path.parent().unwrap_or(Path::new("/")))?;
+    let place = folder.join(path.file_name().unwrap_or_default());
+    Ok((folder, place))
+}
+
+/// Why a declared file cannot be opened, written or removed.
+pub fn cannot(what: &str, path: &Path, error: &io::Error) -> ToolError {
+    if is_elsewhere(error) {
+        return no_longer_approved(path);
+    }
+    ToolError::for_model(format!("Cannot {what} {}: {error}", path.display()))
 }
 
 fn no_longer_approved(path: &Path) -> ToolError {
     ToolError::for_model(format!("{} is no longer the file that was approved.", path.display()))
-}
-
-/// Opens for reading and never waits: a pipe without a writer would block an ordinary `open` for
-/// good, and kernel files that have nothing to say would block the first `read`.
-pub fn open_unblocking(path: &Path) -> io::Result<fs::File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 fn undeclared(what: &str, path: &Path) -> ToolError {

@@ -1,14 +1,14 @@
 //! Files as they were found and as they shall become, changed together or not at all.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use toolwright_tool::{Access, Files, Plan, PlanContext, Planned, ToolError};
+use toolwright_session::held::open_real;
+use toolwright_tool::{Access, Files, Plan, PlanContext, Planned, ToolError, cannot};
 
 use crate::diff::{Change, change};
 use crate::feedback::Edited;
@@ -106,8 +106,7 @@ impl Found {
     /// The content of a regular file, or nothing where there is none. A device or a pipe would never
     /// end; a folder is not a file.
     pub(crate) fn at(path: &Path) -> Result<Self, ToolError> {
-        let failed =
-            |e: io::Error| ToolError::for_model(format!("Cannot read {}: {e}", path.display()));
+        let failed = |e: io::Error| cannot("read", path, &e);
         let too_large = || {
             let limit = FILE_CAP_BYTES >> 20;
             let text =
@@ -157,8 +156,7 @@ impl Found {
 
 /// Nothing where there is none. Opening does not wait for whoever writes into a pipe.
 fn open(path: &Path) -> io::Result<Option<File>> {
-    let mut how = OpenOptions::new();
-    match how.read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+    match open_real(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

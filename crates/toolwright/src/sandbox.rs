@@ -133,8 +133,12 @@ const PROJECT_SETTINGS: &[&str] = &[
     ".mcp.json",
 ];
 
-/// In the git folder: what git runs, and what says what else it runs.
-const GIT_SETTINGS: &[&str] = &["hooks", "config", "config.worktree"];
+/// In the git folder, and in those of submodules and further work trees inside it: what git runs, and
+/// what says what else it runs. `commondir` sends it to another folder for all of that.
+const GIT_SETTINGS: &[&str] = &["hooks", "config", "config.worktree", "commondir"];
+
+/// Submodules and work trees that are protected like the repository around them.
+const INNER_GIT_CAP: usize = 64;
 
 /// What holds this folder's commands, found out when it is first asked.
 #[derive(Clone)]
@@ -302,7 +306,13 @@ fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fe
     let folders = directory.ancestors().take_while(|folder| folder.starts_with(worktree));
     let mut read_only: Vec<PathBuf> =
         folders.flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name))).collect();
-    read_only.extend(git.iter().flat_map(|git| GIT_SETTINGS.iter().map(|name| git.join(name))));
+    let mut repositories = git.clone();
+    for git in &git {
+        add_inner_git(&git.join("modules"), 3, &mut repositories);
+        add_inner_git(&git.join("worktrees"), 0, &mut repositories);
+    }
+    let settings_of = |git: &PathBuf| GIT_SETTINGS.iter().map(|name| git.join(name)).collect();
+    read_only.extend(repositories.iter().flat_map::<Vec<_>, _>(settings_of));
     let is_writable = |path: &Path| writable.iter().any(|root| path.starts_with(root));
     read_only.extend(START_UP.iter().map(|name| home.join(name)).filter(|path| is_writable(path)));
     let own = [paths.config.join("toolwright"), paths.config.join("opencode"), paths.data.clone()];
@@ -349,6 +359,22 @@ fn git_folders(worktree: &Path) -> Vec<PathBuf> {
     let shared = shared.and_then(|to| std::fs::canonicalize(linked.join(to.trim())).ok());
     let around = |folder: &PathBuf| linked.starts_with(folder) && folder.join("HEAD").is_file();
     shared.filter(around).into_iter().chain([linked.clone()]).collect()
+}
+
+/// What git keeps of submodules (whose names may have slashes) and of further work trees.
+fn add_inner_git(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if found.len() > INNER_GIT_CAP || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if path.join("HEAD").exists() {
+            add_inner_git(&path.join("modules"), depth, found);
+            found.push(path);
+        } else if depth > 0 {
+            add_inner_git(&path, depth - 1, found);
+        }
+    }
 }
 
 #[cfg(test)]

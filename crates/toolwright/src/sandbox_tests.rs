@@ -105,3 +105,20 @@ fn a_linked_worktree_brings_its_repository_and_a_false_link_does_not() {
     assert!(without_temp(&fence).contains(&&git));
     assert!(fence.read_only.contains(&git.join("hooks")));
 }
+
+#[test]
+fn what_git_obeys_is_protected_in_submodules_and_further_work_trees_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let git = folder.path().join(".git");
+    for inner in ["modules/a/b", "modules/a/b/modules/c", "worktrees/w"] {
+        std::fs::create_dir_all(git.join(inner)).unwrap();
+        std::fs::write(git.join(inner).join("HEAD"), "").unwrap();
+    }
+    let mut found = Vec::new();
+    add_inner_git(&git.join("modules"), 3, &mut found);
+    add_inner_git(&git.join("worktrees"), 0, &mut found);
+    found.sort();
+    let expected = ["modules/a/b", "modules/a/b/modules/c", "worktrees/w"];
+    assert_eq!(found, expected.map(|inner| git.join(inner)));
+    assert!(GIT_SETTINGS.contains(&"commondir"));
+}

@@ -36,6 +36,17 @@ pub(super) struct Index {
 
 const REGULAR: u32 = 0o100_000;
 const TYPE_BITS: u32 = 0o170_000;
+const EMBEDDED: u32 = 0o160_000;
+
+/// The folders that a repository's index takes for repositories of their own, below its root; nothing
+/// where the index is in a form that is not known here. `folder` is the git folder.
+pub fn embedded_repositories(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
+    if Facts::at(&folder.join("index"))?.is_none() {
+        return Ok(Some(Vec::new()));
+    }
+    let index = Index::read(folder)?;
+    Ok(index.map(|index| index.embedded().map(Path::to_owned).collect()))
+}
 
 impl Index {
     /// Nothing, where there is none or it is in a form that is not known here.
@@ -45,6 +56,12 @@ impl Index {
         let bytes = fs::read(&path)?;
         let object_bytes = object_bytes(folder);
         Ok(parse(&bytes, object_bytes).map(|files| Self { files, written: facts.mtime }))
+    }
+
+    /// The folders that it takes for repositories of their own.
+    fn embedded(&self) -> impl Iterator<Item = &Path> {
+        let is_link = |file: &&Tracked| file.seen.mode & TYPE_BITS == EMBEDDED;
+        self.files.iter().filter(is_link).map(|file| file.path.as_path())
     }
 
     /// Whether the file is, by all that is known, the object that the index names.
@@ -113,7 +130,7 @@ fn parse(bytes: &[u8], object_bytes: usize) -> Option<Vec<Tracked>> {
             path
         };
         // A conflict has several, none of which is the file.
-        if (flags >> 12) & 3 != 0 {
+        if (flags >> 12) & 3 != 0 && mode & TYPE_BITS != EMBEDDED {
             continue;
         }
         let path = PathBuf::from(std::ffi::OsString::from_vec(path));

@@ -27,6 +27,7 @@ mod keeper_tests;
 mod undo_tests;
 
 pub use change::{Cause, Change, Changed, HeadMoved, Lost, Reversal, ReversalKind};
+pub use index::embedded_repositories;
 pub use keeper::{Keeper, Reach, Ticket, Watch};
 pub use state::{Hash, State};
 pub use store::{Images, KeepError, Quota};

@@ -72,6 +72,15 @@ fn kept(root: &Path) -> Vec<Kept> {
     files.flatten().filter_map(file).collect()
 }
 
+/// A log's bytes, also those of an old one that has been compressed; nothing of other files.
+fn log_bytes(path: &Path) -> Option<Vec<u8>> {
+    let name = path.file_name()?.to_str()?;
+    if name.ends_with(".jsonl.zst") {
+        return zstd::decode_all(fs::File::open(path).ok()?).ok();
+    }
+    name.ends_with(".jsonl").then(|| fs::read(path).unwrap_or_default())
+}
+
 /// The contents that some log speaks of. Logs are searched as bytes: they may be long.
 fn referenced(sessions: &Path) -> HashSet<Hash> {
     const KEY: &[u8] = b"\"hash\":\"";
@@ -82,8 +91,7 @@ fn referenced(sessions: &Path) -> HashSet<Hash> {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
-            } else if path.extension().is_some_and(|x| x == "jsonl") {
-                let bytes = fs::read(&path).unwrap_or_default();
+            } else if let Some(bytes) = log_bytes(&path) {
                 let mut rest = bytes.as_slice();
                 while let Some(at) = memchr::memmem::find(rest, KEY) {
                     rest = &rest[at + KEY.len()..];

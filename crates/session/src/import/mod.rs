@@ -15,6 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::Value;
 
 use crate::entry::{Entry, Header, Imported, TitledBy};
+use crate::id::now;
 use crate::log::{Log, LogError};
 use crate::store::Store;
 use crate::title::shortened;
@@ -171,11 +172,9 @@ impl Store {
             log.append_at(&titled, foreign.created)?;
         }
         // A call that gave work to another agent names the agent's session.
-        let children: HashMap<&str, String> = foreign
-            .children
-            .iter()
-            .map(|child| (child.id.as_str(), id_at(child.created)))
-            .collect();
+        let ids: Vec<String> = foreign.children.iter().map(|child| id_at(child.created)).collect();
+        let names = foreign.children.iter().map(|child| child.id.as_str());
+        let children: HashMap<&str, &String> = names.zip(&ids).collect();
         for (time, entry) in &foreign.entries {
             match renamed(entry, &children) {
                 Some(renamed) => log.append_at(&renamed, *time)?,
@@ -184,12 +183,11 @@ impl Store {
         }
         // Importing is not using: it does not become the session used last.
         let last = foreign.entries.last().map_or(foreign.created, |(time, _)| *time);
-        let used = UNIX_EPOCH + Duration::from_millis(last);
+        let used = UNIX_EPOCH + Duration::from_millis(last.min(now()));
         let synced = log.sync_handle()?.sync();
         synced.map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
         log.set_used(used)?;
-        for child in &foreign.children {
-            let id = &children[child.id.as_str()];
+        for (child, id) in foreign.children.iter().zip(&ids) {
             self.keep_below(child, directory, made_by, id, Some(&header))?;
         }
         Ok(header.session)
@@ -197,11 +195,11 @@ impl Store {
 }
 
 /// The result of such a call, with the name that the agent's session has here.
-fn renamed(entry: &Entry, children: &HashMap<&str, String>) -> Option<Entry> {
+fn renamed(entry: &Entry, children: &HashMap<&str, &String>) -> Option<Entry> {
     let Entry::CallSettled { call, outcome } = entry else { return None };
     let id = children.get(outcome.details["sessionId"].as_str()?)?;
     let mut outcome = outcome.clone();
-    outcome.details["sessionId"] = Value::String(id.clone());
+    outcome.details["sessionId"] = Value::String((*id).clone());
     Some(Entry::CallSettled { call: *call, outcome })
 }
 

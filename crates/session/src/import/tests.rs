@@ -561,3 +561,35 @@ fn build(words: &[&str], next: &mut dyn FnMut() -> usize, depth: usize) -> Value
         ),
     }
 }
+
+#[test]
+fn two_agents_of_one_name_and_a_time_to_come_are_taken_and_do_not_become_the_latest() {
+    let of = |id: &str, children: Vec<Foreign>| Foreign {
+        from: "OpenCode",
+        id: id.to_owned(),
+        directory: "/there".to_owned(),
+        title: None,
+        created: 1_700_000_000_000,
+        notices: Vec::new(),
+        children,
+        entries: vec![(
+            u64::MAX,
+            Entry::Titled {
+                title: "t".to_owned(),
+                by: TitledBy::Import,
+                usage: Default::default(),
+                cost: Default::default(),
+                model: Default::default(),
+            },
+        )],
+    };
+    let foreign = of("a", vec![of("same", Vec::new()), of("same", Vec::new())]);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().join("sessions"));
+    let before = std::time::SystemTime::now();
+    let id = store.keep(&foreign, Path::new("/here"), "test").unwrap();
+    assert_eq!(store.workers(&store.peek(&id).unwrap().header).len(), 2);
+    let listed = store.list(Some(Path::new("/here")));
+    let ahead = std::time::Duration::from_secs(60);
+    assert!(listed.iter().all(|found| found.updated <= before + ahead));
+}

@@ -15,6 +15,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
     // A message that is not given is the one that git suggests.
     ("GIT_EDITOR", "true"),
+    // `cd` goes where it says.
+    ("CDPATH", ""),
 ];
 
 const UTF8: &str = "C.UTF-8";

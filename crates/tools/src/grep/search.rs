@@ -10,7 +10,8 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use ignore::WalkState;
-use toolwright_tool::{MayRead, ToolError, open_unblocking};
+use toolwright_session::held::open_real;
+use toolwright_tool::{MayRead, ToolError};
 
 use super::{Output, Prepared};
 use crate::names::show;
@@ -148,7 +149,7 @@ impl<'a> Search<'a> {
     }
 
     fn look_into(&self, searcher: &mut Searcher, path: &Path) -> io::Result<()> {
-        let file = open_unblocking(path)?;
+        let file = open_real(path)?;
         let mut sink = Collector::new(self);
         let reader = Watched { file: &file, stopped: &self.stopped };
         let searched = searcher.search_reader(&self.call.matcher, reader, &mut sink);

@@ -5,7 +5,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolwright_tool::{MayRead, Workspace, open_unblocking};
+use toolwright_session::held::open_real;
+use toolwright_tool::{MayRead, Workspace};
 
 use crate::names::show;
 
@@ -83,7 +84,7 @@ impl Nearby {
 
 fn beginning(path: &Path, cap: usize) -> Option<String> {
     let mut bytes = Vec::new();
-    let file = open_unblocking(path).ok()?;
+    let file = open_real(path).ok()?;
     file.take(cap as u64 + 1).read_to_end(&mut bytes).ok()?;
     let long = bytes.len() > cap;
     bytes.truncate(cap);

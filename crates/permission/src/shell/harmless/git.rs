@@ -9,14 +9,16 @@ use super::options::{Allowed, Given, given};
 /// Options of everything that shows commits or differences. What runs programs (`--ext-diff`,
 /// `--show-signature`, `--textconv`), writes (`--output`), reads other files (`-O`, `--no-index`) or enters
 /// submodules is left out.
-const SHOW_SHORT: &str = "puwbmcizasqgRWn:S:G:L:U:M::C::B::l:E";
+const SHOW_SHORT: &str = "puwbmcizasqgRWn:S:G:L:U::M::C::B::l:E";
+/// Differences have no lines to follow: there `-L` takes no value.
+const DIFF_SHORT: &str = "puwbmcizasqgRWn:S:G:U::M::C::B::l:E";
 const SHOW_LONG: &str = "oneline stat? shortstat numstat dirstat? summary name-only name-status graph all \
     decorate? no-decorate abbrev-commit no-abbrev-commit abbrev? patch no-patch patch-with-stat raw max-count= skip= \
     since= until= after= before= author= committer= grep= invert-grep all-match regexp-ignore-case \
-    extended-regexp fixed-strings perl-regexp pretty? format= no-merges merges first-parent reverse follow \
+    extended-regexp fixed-strings perl-regexp pretty? format== no-merges merges first-parent reverse follow \
     cached staged ignore-all-space ignore-space-change ignore-blank-lines ignore-space-at-eol word-diff? \
     word-diff-regex= color-words? color? no-color color-moved? diff-filter= find-renames? find-copies? \
-    find-copies-harder no-renames unified= function-context date= relative-date tags? branches? remotes? glob= \
+    find-copies-harder no-renames unified? function-context date= relative-date tags? branches? remotes? glob= \
     exclude= topo-order date-order author-date-order minimal patience histogram diff-algorithm= no-ext-diff \
     no-textconv full-index binary check exit-code quiet no-prefix src-prefix= dst-prefix= pickaxe-all \
     pickaxe-regex full-history simplify-merges ancestry-path left-right left-only right-only cherry-pick \
@@ -35,7 +37,7 @@ const ROWS: &[(&str, &str, &str, bool)] = &[
     ),
     ("log", SHOW_SHORT, SHOW_LONG, true),
     ("show", SHOW_SHORT, SHOW_LONG, true),
-    ("diff", SHOW_SHORT, SHOW_LONG, true),
+    ("diff", DIFF_SHORT, SHOW_LONG, true),
     ("whatchanged", SHOW_SHORT, SHOW_LONG, true),
     (
         "shortlog",
@@ -70,13 +72,13 @@ const ROWS: &[(&str, &str, &str, bool)] = &[
     (
         "describe",
         "",
-        "tags always dirty? all long abbrev= match= exclude= contains first-parent exact-match candidates= broken?",
+        "tags always dirty? all long abbrev? match= exclude= contains first-parent exact-match candidates= broken?",
         true,
     ),
     (
         "blame",
         "L:wsecflntpM::C::b",
-        "date= color-lines color-by-age porcelain line-porcelain show-email show-name show-number root abbrev= first-parent since=",
+        "date= color-lines color-by-age porcelain line-porcelain show-email show-name show-number root abbrev? first-parent since=",
         true,
     ),
     ("annotate", "L:wsecflnt", "date=", true),
@@ -139,6 +141,10 @@ pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
         reads.extend(paths::of_word(word, TouchKind::Read, &raw));
         // What a commit holds of a file is as secret as the file.
         if let Some((_, path)) = word.text().rsplit_once(':') {
+            // It is seen from the repository's root, which may be above: then it is not known which.
+            if into.is_some() && !path.starts_with("./") && !path.starts_with("../") {
+                return None;
+            }
             let part = Word { text: Some(path.to_owned()), pattern: false, ..word.clone() };
             reads.extend(paths::of_word(&part, TouchKind::Read, &raw));
         }
@@ -154,7 +160,7 @@ fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
         "--version" | "version" => rest.is_empty().then(Vec::new),
         // With a name it would make or delete one.
         "branch" => {
-            let long = "all remotes list verbose show-current no-color color? merged? no-merged? contains= no-contains= sort= points-at= column? ignore-case abbrev= no-abbrev";
+            let long = "all remotes list verbose show-current no-color color? merged? no-merged? contains= no-contains= sort= points-at= column? ignore-case abbrev? no-abbrev";
             let given = only(Allowed { short: "arvi", long, number: false })?;
             let lists = given.has(&["list", "merged", "no-merged"]);
             (given.operands.is_empty() || lists).then(Vec::new)

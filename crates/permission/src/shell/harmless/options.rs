@@ -3,7 +3,8 @@
 use super::super::word::Word;
 
 /// What a program may be given. Short options as `getopt` writes them (`n:` takes a value, `U::` may
-/// have one attached); long ones with `=` if they take a value, `?` if they may have one.
+/// have one attached); long ones with `=` if they take a value, `==` if only behind their own `=`, `?` if
+/// they may have one there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
     pub(super) short: &'static str,
@@ -42,7 +43,11 @@ pub(super) fn given<'a>(words: &'a [Word], allowed: Allowed) -> Option<Given<'a>
         if word.pattern {
             return None;
         }
-        let mut next = || rest.next().filter(|w| !w.pattern).and_then(|w| w.text.as_deref());
+        // A value that looks like an option may be one: programs differ about it.
+        let mut next = || {
+            let value = rest.next().filter(|word| !word.pattern)?.text.as_deref()?;
+            Some(value).filter(|value| !value.starts_with('-') || is_negative(value))
+        };
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
@@ -52,7 +57,8 @@ pub(super) fn given<'a>(words: &'a [Word], allowed: Allowed) -> Option<Given<'a>
                 (Takes::Nothing, None) => None,
                 (Takes::Nothing, Some(_)) => return None,
                 (Takes::Perhaps, value) => value,
-                (Takes::Value, Some(value)) => Some(value),
+                (Takes::Value | Takes::Attached, Some(value)) => Some(value),
+                (Takes::Attached, None) => return None,
                 (Takes::Value, None) => Some(next()?),
             };
             found.options.push((name, value));
@@ -72,7 +78,7 @@ pub(super) fn given<'a>(words: &'a [Word], allowed: Allowed) -> Option<Given<'a>
                     found.options.push((name, attached));
                     break;
                 }
-                Takes::Value => {
+                Takes::Value | Takes::Attached => {
                     found.options.push((
                         name,
                         Some(match attached {
@@ -93,6 +99,11 @@ enum Takes {
     Nothing,
     Perhaps,
     Value,
+    Attached,
+}
+
+fn is_negative(value: &str) -> bool {
+    value.len() > 1 && value.bytes().skip(1).all(|b| b.is_ascii_digit())
 }
 
 fn kind_of_long(name: &str, list: &str) -> Option<Takes> {
@@ -100,6 +111,7 @@ fn kind_of_long(name: &str, list: &str) -> Option<Takes> {
         "" => Some(Takes::Nothing),
         "?" => Some(Takes::Perhaps),
         "=" => Some(Takes::Value),
+        "==" => Some(Takes::Attached),
         _ => None,
     })
 }

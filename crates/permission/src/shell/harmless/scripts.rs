@@ -182,6 +182,11 @@ pub(super) fn awk(words: &[Word]) -> Option<Vec<&Word>> {
     let allowed = Allowed { short: "F:v:", long: "", number: false };
     let Given { options, operands } = given(words, allowed)?;
     let [program, files @ ..] = operands.as_slice() else { return None };
+    // Behind the program there are files, also those that are called like options.
+    let behind = words.iter().rev().take_while(|word| !std::ptr::eq(*word, *program));
+    if behind.into_iter().any(|word| word.text().starts_with('-')) {
+        return None;
+    }
     let program = program.text.as_deref().filter(|_| !program.pattern)?;
     let sets = |word: &&Word| word.text().contains('=');
     if program.contains(['>', '|', '@', '\\']) || files.iter().any(sets) {

@@ -198,6 +198,15 @@ const PATTERN_GIVEN: &[&str] = &["e", "regexp", "files", "type-list", "version"]
 pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> {
     let (_, short, long, operands) = ROWS.iter().find(|(row, ..)| *row == name)?;
     let number = matches!(name, "head" | "tail" | "grep" | "fold" | "diff" | "nl" | "seq");
+    // `tree` takes the next word for a pattern, whatever is attached, and goes on with options behind `--`.
+    let odd = |word: &Word| word.text() == "--" || word.text().contains(['I', 'P']);
+    if name == "tree"
+        && words
+            .iter()
+            .any(|w| w.text().starts_with('-') && odd(w) && !matches!(w.text(), "-I" | "-P"))
+    {
+        return None;
+    }
     let Given { options, operands: found } = given(words, Allowed { short, long, number })?;
     match operands {
         Paths => Some(found),
