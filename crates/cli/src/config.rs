@@ -1,12 +1,15 @@
 //! `tw config`: what all files together say, and which of them said it.
 
+use std::io::IsTerminal;
+
 use serde_json::Value;
 use toolwright::Workbench;
+use toolwright::mcp_servers::without_keys;
 
 use crate::args::{ConfigArguments, Shared};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::{note, print};
+use crate::terminal::{harmless, note, print};
 
 /// What stands for a value that is nobody's business.
 const HIDDEN: &str = "(hidden)";
@@ -21,7 +24,8 @@ pub fn config(shared: &Shared, options: &ConfigArguments) -> Result<Exit, Proble
         let mut lines = String::new();
         for (pointer, path) in &config.origins {
             let Some(value) = config.value.pointer(pointer) else { continue };
-            let shown = if is_secret(pointer) { HIDDEN.into() } else { value.clone() };
+            let mut shown = if is_secret(pointer) { HIDDEN.into() } else { value.clone() };
+            hide(&mut shown, pointer);
             let key = pointer.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
             lines.push_str(&format!("{}\t{key} = {shown}\n", path.display()));
         }
@@ -33,12 +37,15 @@ pub fn config(shared: &Shared, options: &ConfigArguments) -> Result<Exit, Proble
                 source.path.display()
             ));
         }
-        print(&lines);
+        print(&harmless(&lines));
         return Ok(Exit::Done);
     }
     let mut value = config.value.clone();
     hide(&mut value, "");
-    print(&format!("{}\n", serde_json::to_string_pretty(&value).unwrap_or_default()));
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    // JSON leaves some of what a terminal obeys as it is.
+    let text = if std::io::stdout().is_terminal() { harmless(&text) } else { text };
+    print(&format!("{text}\n"));
     Ok(Exit::Done)
 }
 
@@ -55,6 +62,9 @@ fn hide(value: &mut Value, pointer: &str) {
             }
         }
         Value::Array(list) => list.iter_mut().for_each(|inner| hide(inner, pointer)),
+        Value::String(text) if pointer.to_lowercase().ends_with("url") => {
+            *text = without_keys(text)
+        }
         _ => {}
     }
 }

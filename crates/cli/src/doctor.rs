@@ -9,7 +9,7 @@ use toolwright::{Selection, Workbench};
 use crate::args::Shared;
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::print;
+use crate::terminal::{harmless, print};
 
 pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
@@ -139,7 +139,7 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     let problems = report.problems;
     report.head("Next");
     report.text.push_str(&format!("  {next}\n"));
-    print(&report.text);
+    print(&harmless(&report.text));
     Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
 }
 

@@ -21,7 +21,8 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        let text = harmless(text);
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text }
     }
 
     pub fn dim(self, text: &str) -> String {
@@ -78,9 +79,25 @@ pub fn one_line(text: &str, limit: usize) -> String {
     short
 }
 
-/// A line on standard error. Where nobody reads it, nothing is lost that could be told elsewhere.
+/// What [`Style`] writes, without its first character.
+const OURS: &[&str] = &["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
+
+/// As [`harmless`], for a line that may have been styled.
+fn harmless_but_styled(line: &str) -> String {
+    let mut parts = line.split('\x1b');
+    let mut out = harmless(parts.next().unwrap_or_default());
+    for part in parts {
+        let ours = OURS.iter().any(|sequence| part.starts_with(sequence));
+        out.push(if ours { '\x1b' } else { '\u{fffd}' });
+        out.push_str(&harmless(part));
+    }
+    out
+}
+
+/// A line on standard error, often with words of others in it. Where nobody reads it, nothing is lost
+/// that could be told elsewhere.
 pub fn note(line: &str) {
-    writeln!(std::io::stderr(), "{line}").ok();
+    writeln!(std::io::stderr(), "{}", harmless_but_styled(line)).ok();
 }
 
 /// Prints to standard output; a reader that went away ends the command quietly.
@@ -88,5 +105,18 @@ pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_of_ours_pass_and_nothing_else_does() {
+        let styled = Style { colour: true }.attention("! a\x1b]0;title\x07b\x1b[2Jc");
+        assert_eq!(styled, "\x1b[33m! a\u{fffd}]0;title\u{fffd}b\u{fffd}[2Jc\x1b[0m");
+        assert_eq!(harmless_but_styled(&styled), styled);
+        assert_eq!(harmless_but_styled("a\x1b[2J\u{9b}b\n"), "a\u{fffd}[2J\u{fffd}b\n");
     }
 }

@@ -15,6 +15,8 @@ use crate::settings::{KNOWN_KEYS, Settings};
 pub enum ConfigError {
     #[error("{}:{line}:{column}: {message}", path.display())]
     Invalid { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("{variable} names {}, and there is no such file", path.display())]
+    NotThere { variable: &'static str, path: PathBuf },
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
 }

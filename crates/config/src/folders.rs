@@ -61,7 +61,9 @@ impl ConfigFolder {
     pub fn texts(&self, names: &[&str]) -> Vec<(String, PathBuf)> {
         let mut found = Vec::new();
         for name in names {
-            walk(&self.path.join(name), "", 0, &mut found);
+            // A project's links lead where nobody has looked when the folder was trusted.
+            let follow = self.kind != LayerKind::Project;
+            walk(&self.path.join(name), ("", 0), follow, &mut found);
         }
         found.sort();
         found
@@ -75,7 +77,12 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.contains(&ending) && !declares
 }
 
-fn walk(folder: &Path, before: &str, depth: usize, found: &mut Vec<(String, PathBuf)>) {
+fn walk(
+    folder: &Path,
+    (before, depth): (&str, usize),
+    follow: bool,
+    found: &mut Vec<(String, PathBuf)>,
+) {
     if depth > DEPTH {
         return;
     }
@@ -86,7 +93,10 @@ fn walk(folder: &Path, before: &str, depth: usize, found: &mut Vec<(String, Path
         }
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         if path.is_dir() {
-            walk(&path, &format!("{before}{name}/"), depth + 1, found);
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            if follow || !is_link {
+                walk(&path, (&format!("{before}{name}/"), depth + 1), follow, found);
+            }
         } else if let Some(stem) = name.strip_suffix(".md") {
             found.push((format!("{before}{stem}"), path));
         }

@@ -16,6 +16,7 @@ mod instructions;
 mod load;
 mod matcher;
 mod mcp;
+mod named;
 mod paths;
 mod permission;
 mod sandbox;

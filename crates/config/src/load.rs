@@ -12,7 +12,7 @@ use crate::hooks::{CommandHook, Found, HookSettings};
 use crate::mcp::{self, McpOrigin};
 use crate::paths::Paths;
 use crate::permission::wrong_example;
-use crate::sandbox;
+use crate::sandbox::{self, SandboxSettings};
 use crate::settings::{AgentSettings, CommandSettings, Settings, switched};
 use crate::texts;
 
@@ -43,6 +43,9 @@ const HARMLESS_KEYS: &[&str] = &[
 const REACHING_OUT: &[(&str, &str)] =
     &[("tool_output", "retention_days"), ("tool_output", "retention_bytes")];
 
+/// Variables that name a file of the user's.
+const NAMING: [&str; 2] = ["OPENCODE_CONFIG", "TOOLWRIGHT_CONFIG"];
+
 /// One place that settings came from.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -68,6 +71,8 @@ pub struct Config {
     pub origins: BTreeMap<String, PathBuf>,
     /// What the folder's own files say and is not used, because nobody trusts it.
     pub left_out: Vec<LeftOut>,
+    /// What those say of the sandbox who may loosen something.
+    trusted_sandbox: Value,
 }
 
 /// What is not used of a file.
@@ -97,7 +102,14 @@ impl Config {
             warnings: Vec::new(),
             origins: BTreeMap::new(),
             left_out: Vec::new(),
+            trusted_sandbox: Value::Object(serde_json::Map::new()),
         };
+        for variable in NAMING {
+            let named = env(variable).filter(|file| !file.is_empty()).map(PathBuf::from);
+            if let Some(path) = named.filter(|path| !path.exists()) {
+                return Err(ConfigError::NotThere { variable, path });
+            }
+        }
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
             if path.is_dir() {
@@ -187,6 +199,12 @@ impl Config {
         }
     }
 
+    /// The sandbox as it would be without files that nobody trusts: those may fence more, and what
+    /// they fence is asked about all the same.
+    pub fn trusted_sandbox(&self) -> SandboxSettings {
+        serde_json::from_value(self.trusted_sandbox.clone()).unwrap_or_default()
+    }
+
     /// Remembers who said what.
     fn trace(&mut self, path: &Path, value: &Value) {
         fn walk(origins: &mut BTreeMap<String, PathBuf>, at: &str, value: &Value, path: &Path) {
@@ -241,6 +259,9 @@ impl Config {
                 }
                 self.left_out.push(LeftOut { path: path.to_owned(), what });
             }
+        }
+        if let Some(sandbox) = parsed.value.get("sandbox").filter(|_| !untrusted) {
+            merge(&mut self.trusted_sandbox, sandbox.clone());
         }
         if !rules.is_empty() {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
@@ -368,7 +389,7 @@ pub(crate) fn candidates(
     let mut add = |kind, files: [PathBuf; 2]| found.extend(files.map(|file| (kind, file)));
     add(LayerKind::User, both(paths.config.join("toolwright"), "toolwright"));
     found.push((LayerKind::User, paths.config.join("toolwright")));
-    let named = ["OPENCODE_CONFIG", "TOOLWRIGHT_CONFIG"].into_iter().filter_map(env);
+    let named = NAMING.into_iter().filter_map(env).filter(|file| !file.is_empty());
     let named: Vec<_> = named.map(|file| (LayerKind::User, PathBuf::from(file))).collect();
 
     let mut folders: Vec<&Path> =

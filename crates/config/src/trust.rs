@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hooks::claude_files;
 use crate::load::candidates;
+use crate::named::{add_imported, add_named};
 use crate::paths::Paths;
 use crate::state_file::StateFile;
 use toolwright_permission::LayerKind;
@@ -137,15 +138,25 @@ impl Trust {
                 }
             }
         }
+        add_named(&mut files, worktree);
+        add_imported(&mut files);
         if files.len() > MOST_FILES {
             return BTreeMap::from([(TOO_MANY.to_owned(), String::new())]);
         }
         let print = |file: PathBuf| {
             let bytes = fs::read(&file).ok()?;
             let inside = file.strip_prefix(worktree).unwrap_or(&file);
-            Some((inside.display().to_string(), fingerprint(&bytes)))
+            Some((name_of(inside), fingerprint(&bytes)))
         };
         files.into_iter().filter_map(print).collect()
+    }
+}
+
+/// Two files never have the same name here, whatever bytes theirs have.
+fn name_of(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => format!("bytes:{}", path.as_os_str().as_encoded_bytes().escape_ascii()),
     }
 }
 

@@ -82,3 +82,69 @@ fn a_broken_store_trusts_nobody_and_is_not_written_over() {
     let text = std::fs::read_to_string(setup.root.path().join("data/trust.json")).unwrap();
     assert_eq!(text, "{ not json");
 }
+
+#[test]
+fn what_trusted_files_name_is_part_of_what_is_trusted() {
+    let settings = r#"{"plugin":["./lib/p.js",["../packed",{}]],"instructions":["x.md"],
+        "agent":{"a":{"prompt":"{file:./prompt.txt} and {file:~/own.txt}"}}}"#;
+    let setup = Setup::new(&[
+        ("work/.opencode/opencode.json", settings),
+        ("work/.opencode/prompt.txt", "be kind"),
+        ("work/.opencode/lib/p.js", "import '../../src/helper'"),
+        ("work/src/helper.ts", "export const x = 1"),
+        ("work/packed/package.json", "{}"),
+        ("work/packed/index.js", "1"),
+        ("work/packed/node_modules/m/index.js", "1"),
+        ("home/own.txt", "mine"),
+    ]);
+    let (trust, directory, work) = trust(&setup);
+    trust.decide(&directory, &work, true).unwrap();
+    for changed in [
+        ".opencode/prompt.txt",
+        ".opencode/lib/p.js",
+        "src/helper.ts",
+        "packed/package.json",
+        "packed/index.js",
+    ] {
+        let before = std::fs::read(work.join(changed)).unwrap();
+        std::fs::write(work.join(changed), "{\"changed\":1}").unwrap();
+        let state = trust.state(&directory, &work);
+        assert!(matches!(state, TrustState::Changed { .. }), "{changed}");
+        std::fs::write(work.join(changed), before).unwrap();
+    }
+    std::fs::write(setup.root.path().join("home/own.txt"), "still mine").unwrap();
+    std::fs::write(work.join("packed/node_modules/m/index.js"), "2").unwrap();
+    assert_eq!(trust.state(&directory, &work), TrustState::Trusted);
+}
+
+#[test]
+fn names_that_only_look_alike_are_different_files() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let setup = Setup::new(&[("work/.opencode/tool/a.js", "1")]);
+    let (trust, directory, work) = trust(&setup);
+    let named = |byte: u8| {
+        let name = [b"x", &[byte][..], b".js"].concat();
+        work.join(".opencode/tool").join(OsStr::from_bytes(&name))
+    };
+    std::fs::write(named(0xFE), "known").unwrap();
+    trust.decide(&directory, &work, true).unwrap();
+    // The store knows what is in the one; the other shows as the same text.
+    std::fs::write(named(0xFF), "known").unwrap();
+    assert!(matches!(trust.state(&directory, &work), TrustState::Changed { .. }));
+}
+
+#[test]
+fn a_link_to_a_folder_brings_no_commands_into_a_project() {
+    let setup = Setup::new(&[
+        ("work/.opencode/command/real/a.md", "do a"),
+        ("work/elsewhere/b.md", "do b"),
+    ]);
+    let work = setup.root.path().join("work");
+    std::os::unix::fs::symlink(work.join("elsewhere"), work.join(".opencode/command/linked"))
+        .unwrap();
+    let folders = crate::config_folders(&setup.paths(), &work, &work);
+    let texts: Vec<String> =
+        folders.iter().flat_map(|f| f.texts(&["command"])).map(|(name, _)| name).collect();
+    assert_eq!(texts, ["real/a"]);
+}

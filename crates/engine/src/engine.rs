@@ -382,10 +382,10 @@ impl Engine {
 
     /// A prompt as the hooks leave it, or why it must not be said.
     async fn show_to_hooks(&mut self, content: Vec<Content>) -> Result<Vec<Content>, String> {
-        let context = std::mem::take(&mut self.context);
         let about = json!({ "agent": self.agent, "model": self.model.origin().to_string() });
         let mut content = crate::hooks::show_prompt(&self.hooks, &about, content).await?;
-        content.extend(context.into_iter().map(Content::text));
+        // Only what becomes a prompt tells it: a refused one leaves it to the next.
+        content.extend(std::mem::take(&mut self.context).into_iter().map(Content::text));
         Ok(content)
     }
 

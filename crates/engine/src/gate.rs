@@ -176,14 +176,16 @@ impl PermissionGate {
         if let Some(decision) = self.ask_hooks(question).await {
             return decision;
         }
-        let Some(asker) = &self.person.asker else {
-            return Decision::Deny {
-                by: DeniedBy::Nobody,
-                message: format!(
-                    "Permission denied: {} needs a person's approval ({why}), and nobody can be asked in this run.",
-                    question.summary
-                ),
-            };
+        let nobody = || Decision::Deny {
+            by: DeniedBy::Nobody,
+            message: format!(
+                "Permission denied: {} needs a person's approval ({why}), and nobody can be asked in this run.",
+                question.summary
+            ),
+        };
+        let is_deserted = || self.person.questions.is_deserted();
+        let Some(asker) = self.person.asker.as_ref().filter(|_| !is_deserted()) else {
+            return nobody();
         };
         let (id, mut settled) = self.person.questions.open(question, &self.rules);
         let _closed = Closing { person: &self.person, id };
@@ -196,14 +198,14 @@ impl PermissionGate {
             shown.summary = format!("[{who}] {}", shown.summary);
         }
         let asked = self.rules.asked(&question.requests);
-        let offer = Offer { why, asked, scopes: self.person.questions.scopes() };
+        let offer = Offer { why: why.clone(), asked, scopes: self.person.questions.scopes() };
         if asker.send(Event::Question { id, question: shown, offer }).await.is_err() {
             let message = "Permission denied: nobody can be asked any more.".to_owned();
             return Decision::Deny { by: DeniedBy::Nobody, message };
         }
         let Ok(settled) = settled.await else {
-            let message = "Permission denied: the question was dropped.".to_owned();
-            return Decision::Deny { by: DeniedBy::Nobody, message };
+            asker.send(Event::QuestionClosed { id }).await.ok();
+            return nobody();
         };
         // Whoever gave no answer to this one must hear that none is wanted any more.
         if let Settled::Allowed { .. } | Settled::Denied { .. } | Settled::WithAnother = settled {
@@ -261,13 +263,19 @@ impl Gate for PermissionGate {
 
     fn inquire<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Result<Replies, Unanswered>> {
         async move {
-            let asker = self.person.asker.as_ref().ok_or(Unanswered::Nobody)?;
-            let (id, replies) = self.person.questions.open_inquiry();
+            let questions = &self.person.questions;
+            let asker = self.person.asker.as_ref().filter(|_| !questions.is_deserted());
+            let asker = asker.ok_or(Unanswered::Nobody)?;
+            let (id, replies) = questions.open_inquiry();
             let _closed = Closing { person: &self.person, id };
             let event = Event::Inquiry { id, inquiry: inquiry.clone() };
             asker.send(event).await.map_err(|_| Unanswered::Nobody)?;
             match replies.await {
                 Ok(Some(replies)) => Ok(replies),
+                Err(_) if questions.is_deserted() => {
+                    asker.send(Event::QuestionClosed { id }).await.ok();
+                    Err(Unanswered::Nobody)
+                }
                 Ok(None) | Err(_) => Err(Unanswered::Dismissed),
             }
         }

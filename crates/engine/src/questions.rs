@@ -2,7 +2,7 @@
 //! taken whole before whoever gave it goes on: the others that it settles no longer wait then.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::oneshot;
@@ -59,6 +59,8 @@ struct Waiting {
 #[derive(Default)]
 pub struct Questions {
     next: AtomicU64,
+    /// Whoever could have answered is gone.
+    deserted: AtomicBool,
     waiting: Mutex<BTreeMap<u64, Waiting>>,
     inquiries: Mutex<BTreeMap<u64, oneshot::Sender<Option<Replies>>>>,
     keeper: OnceLock<Arc<dyn Keeper>>,
@@ -117,6 +119,18 @@ impl Questions {
         lock(&self.waiting).contains_key(&id) || lock(&self.inquiries).contains_key(&id)
     }
 
+    /// Nobody answers any more: what waits is dropped, and nothing waits from now on.
+    pub fn nobody_answers(&self) {
+        let (mut waiting, mut inquiries) = (lock(&self.waiting), lock(&self.inquiries));
+        self.deserted.store(true, Ordering::SeqCst);
+        waiting.clear();
+        inquiries.clear();
+    }
+
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.deserted.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn set_keeper(&self, keeper: Arc<dyn Keeper>) {
         // There is one for all who ask the same person.
         self.keeper.set(keeper).ok();
@@ -148,7 +162,11 @@ impl Questions {
     pub(crate) fn open_inquiry(&self) -> (u64, oneshot::Receiver<Option<Replies>>) {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        lock(&self.inquiries).insert(id, sender);
+        let mut inquiries = lock(&self.inquiries);
+        if !self.is_deserted() {
+            inquiries.insert(id, sender);
+        }
+        drop(inquiries);
         (id, receiver)
     }
 
@@ -161,7 +179,9 @@ impl Questions {
         let (sender, receiver) = oneshot::channel();
         let (requests, hint, rules) = (question.requests.clone(), question.hint, Arc::clone(rules));
         let mut waiting = lock(&self.waiting);
-        waiting.insert(id, Waiting { sender, requests, hint, rules });
+        if !self.is_deserted() {
+            waiting.insert(id, Waiting { sender, requests, hint, rules });
+        }
         // An answer may have come between the judgement and now.
         judge_again(&mut waiting);
         (id, receiver)

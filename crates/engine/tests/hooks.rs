@@ -480,3 +480,22 @@ async fn a_listener_that_never_comes_back_holds_nothing_up() {
     assert_eq!(stage.ran(), ["hello"]);
     waiting.recv().await.expect("it was called");
 }
+
+#[tokio::test]
+async fn what_a_session_begins_with_waits_for_the_first_prompt_that_is_taken() {
+    let start = hook(Point::SessionStart, |_, _| {
+        Ok(Verdict { context: Some("mind the gap".to_owned()), ..Verdict::default() })
+    });
+    let times = Mutex::new(0);
+    let refuse_once = hook(Point::ChatMessage, move |_, _| {
+        let mut times = times.lock().unwrap();
+        *times += 1;
+        let block = (*times == 1).then(|| "not this one".to_owned());
+        Ok(Verdict { block, ..Verdict::default() })
+    });
+    let mut stage =
+        Stage::new(Action::Allow, [says("ok"), says("ok")], vec![start, refuse_once]).await;
+    assert_eq!(stage.prompt().await.end.status, TurnStatus::Failed);
+    stage.prompt().await;
+    assert!(stage.sent(0).contains("mind the gap"));
+}

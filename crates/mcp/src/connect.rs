@@ -383,7 +383,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
         }
         cause = below(inner);
     }
-    crate::content::cut(&text, 600)
+    crate::content::cut(&crate::spec::without_keys(&text), 600)
 }
 
 /// The cause of an error. The SDK does not pass on what its HTTP client says.

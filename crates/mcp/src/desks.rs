@@ -65,7 +65,9 @@ impl Desk {
         let mut now = BTreeSet::new();
         let definitions = registry.definitions();
         for value in tools {
-            let Some(tool) = McpTool::read(value, server, names, self.sampler.clone()) else {
+            let held = |name: &str| registry.source_of(name).is_some_and(|s| s != Source::Mcp);
+            let named = |server: &str, tool: &str| names.beside(server, tool, &held);
+            let Some(tool) = McpTool::read(value, server, named, self.sampler.clone()) else {
                 continue;
             };
             let key = (own.clone(), tool.name().to_owned());

@@ -14,6 +14,7 @@ use rmcp::model::{
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use toolwright_tool::{Door, Progress};
 
 use crate::sampling::{self, Sampler};
@@ -30,8 +31,6 @@ pub(crate) struct Hub {
     calls: Mutex<Vec<Arc<Active>>>,
     /// Its list of tools is no longer what it was.
     pub(crate) tools_changed: Notify,
-    /// What else it has to offer is no longer what it was.
-    pub(crate) changes: AtomicUsize,
 }
 
 /// A request of ours that it works on.
@@ -45,6 +44,8 @@ pub(crate) struct Active {
     pub(crate) desk: Option<CallDesk>,
     pub(crate) samplings: AtomicUsize,
     pub(crate) spent: Mutex<Option<f64>>,
+    /// Nobody waits for it any more: what it asked for is of no use.
+    over: CancellationToken,
 }
 
 /// Who stands behind a call.
@@ -76,7 +77,6 @@ impl Hub {
             roots,
             calls: Mutex::default(),
             tools_changed: Notify::new(),
-            changes: AtomicUsize::new(0),
         })
     }
 
@@ -197,7 +197,16 @@ impl Drop for Asking<'_> {
 
 impl Drop for Known {
     fn drop(&mut self) {
+        self.call.over.cancel();
         lock(&self.hub.calls).retain(|call| !Arc::ptr_eq(call, &self.call));
+    }
+}
+
+/// When the call that a server's request belongs to has ended. Without one, its own end counts.
+async fn over(call: Option<&Active>) {
+    match call {
+        Some(call) => call.over.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -218,6 +227,7 @@ impl ClientHandler for Ear {
         let call = self.0.call_of(&context);
         tokio::select! {
             answer = self.0.sample(call.as_deref(), params) => answer,
+            () = over(call.as_deref()) => Err(ErrorData::internal_error("the call is over", None)),
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
     }
@@ -230,6 +240,7 @@ impl ClientHandler for Ear {
         let call = self.0.call_of(&context);
         tokio::select! {
             answer = self.0.elicit(call.as_deref(), params) => Ok(answer),
+            () = over(call.as_deref()) => Ok(ElicitResult::new(ElicitationAction::Cancel)),
             () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
         }
     }
@@ -275,12 +286,20 @@ impl ClientHandler for Ear {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.0.tools_changed.notify_one();
     }
+}
 
-    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changes.fetch_add(1, Ordering::SeqCst);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.0.changes.fetch_add(1, Ordering::SeqCst);
+    #[tokio::test]
+    async fn what_a_server_asks_for_is_over_when_the_call_is() {
+        let hub = Hub::new("s", Vec::new());
+        let known = hub.begin(None);
+        let call = Arc::clone(&known.call);
+        let waiting = tokio::spawn(async move { over(Some(&call)).await });
+        drop(known);
+        waiting.await.unwrap();
+        assert!(!hub.is_busy());
     }
 }

@@ -25,7 +25,7 @@ use crate::hub::{Active, Ear, Hub, Known};
 const PAGES_CAP: usize = 1_000;
 
 /// However often a server says that it goes on.
-const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
+pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
 /// How often a server may ask for something before it answers.
 const ROUNDS_CAP: usize = 10;
@@ -142,7 +142,7 @@ impl Live {
                 }
                 other => {
                     let answer = plain(other)?;
-                    if crate::tasks::is_wanted(&answer) {
+                    if crate::tasks::is_wanted(&answer, name) {
                         return self.call_as_task(name, &arguments, waiting, Ok(answer)).await;
                     }
                     return Ok(answer);

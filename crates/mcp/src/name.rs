@@ -11,6 +11,7 @@ const NAME_CAP: usize = 64;
 /// tool called `output` must not be judged as our own.
 const OURS: &[&str] = &[
     "apply_patch",
+    "bash_input",
     "bash_kill",
     "bash_output",
     "doom_loop",
@@ -19,6 +20,7 @@ const OURS: &[&str] = &[
     "list_mcp_resource_templates",
     "list_mcp_resources",
     "mcp_sampling",
+    "outside_sandbox",
     "plan_enter",
     "plan_exit",
     "read_mcp_resource",
@@ -40,6 +42,11 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn of(&self, server: &str, tool: &str) -> String {
+        self.beside(server, tool, &|_| false)
+    }
+
+    /// Where others than servers may have names too: `held` says which.
+    pub(crate) fn beside(&self, server: &str, tool: &str, held: &dyn Fn(&str) -> bool) -> String {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = (server.to_owned(), tool.to_owned());
         let wanted = format!("{}_{}", plain(server), plain(tool));
@@ -48,6 +55,7 @@ impl Names {
             let name = fitted(&wanted, number);
             let free = !OURS.contains(&name.as_str());
             match taken.get(&name) {
+                _ if held(&name) => number += 1,
                 Some(other) if *other == owner => return name,
                 None if free => {
                     taken.insert(name.clone(), owner);
@@ -84,7 +92,13 @@ mod tests {
         assert_eq!(names.of("my_server", "get_it"), "my_server_get_it_3");
         assert_eq!(names.of("my server", "get/it"), "my_server_get_it_2");
         assert_eq!(names.of("bash", "output"), "bash_output_2");
+        assert_eq!(names.of("bash", "input"), "bash_input_2");
+        assert_eq!(names.of("outside", "sandbox"), "outside_sandbox_2");
         assert_eq!(names.of("süd", "ä"), "s_d__");
+        // A script has the name here, and another desk has no such script.
+        let held = |name: &str| name == "my_server_get_it";
+        assert_eq!(names.beside("my server", "get.it", &held), "my_server_get_it_4");
+        assert_eq!(names.of("my server", "get.it"), "my_server_get_it");
         let (a, b) = (format!("{}a", "x".repeat(80)), format!("{}b", "x".repeat(80)));
         let long = [names.of("s", &a), names.of("s", &b)];
         assert_ne!(long[0], long[1]);

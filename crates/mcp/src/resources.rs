@@ -46,7 +46,8 @@ pub(crate) fn tools(servers: &All) -> [Arc<dyn AnyTool>; 3] {
     ]
 }
 
-fn access(server: &str, pattern: &str) -> Access {
+/// What reading a resource would touch.
+pub fn access(server: &str, pattern: &str) -> Access {
     Access::Mcp {
         server: server.to_owned(),
         permission: PERMISSION.to_owned(),

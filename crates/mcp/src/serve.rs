@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use hyper_util::rt::TokioIo;
@@ -28,6 +29,9 @@ use crate::pipes::MESSAGE_CAP_BYTES;
 
 /// What the tool that starts an agent is called.
 pub const AGENT: &str = "agent";
+
+/// How long to wait after a connection could not be taken.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Works on a prompt as a whole agent and gives its last words.
 pub type RunAgent = Arc<
@@ -82,7 +86,11 @@ pub async fn serve_http(
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                Err(_) => continue,
+                // Too many open files pass; asking again at once would only take time from the others.
+                Err(_) => {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
             },
             () = cancel.cancelled() => return Ok(()),
         };

@@ -54,7 +54,51 @@ impl ServerSpec {
     pub fn describe(&self) -> String {
         match &self.launch {
             Launch::Local { command, .. } => command.join(" "),
-            Launch::Remote { url, .. } => url.clone(),
+            Launch::Remote { url, .. } => without_keys(url),
+        }
+    }
+}
+
+/// The text with its addresses cut down to what is no secret: who signs in, and what is asked for behind
+/// the `?`, are often keys.
+pub fn without_keys(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        let ends = |c: char| c.is_whitespace() || matches!(c, ')' | '"' | '\'' | '<' | '>' | '`');
+        let (url, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        let (place, asked) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
+        let host = place.find('/').unwrap_or(place.len());
+        let host_at = place[..host].rfind('@').map_or(0, |at| at + 1);
+        out.push_str(&place[host_at..]);
+        if !asked.is_empty() {
+            out.push_str("?…");
+        }
+        rest = behind;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_what_may_be_a_key() {
+        for (text, shown) in [
+            ("http://a/b", "http://a/b"),
+            ("https://me:pw@a.b/c?key=x&y#z", "https://a.b/c?…"),
+            (
+                "for url (http://a/?k=1): refused; https://x@b/d@e!",
+                "for url (http://a/?…): refused; https://b/d@e!",
+            ),
+            ("http://", "http://"),
+            ("no address: ? # @", "no address: ? # @"),
+        ] {
+            assert_eq!(without_keys(text), shown);
         }
     }
 }

@@ -9,7 +9,7 @@ use rmcp::model::{ClientRequest, CustomRequest, JsonObject};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::live::{CallError, Live, Waiting};
+use crate::live::{CallError, LONGEST_CALL, Live, Waiting};
 
 /// How long a server is asked to keep what came of it: an hour.
 const KEEP_MS: u64 = 60 * 60 * 1_000;
@@ -18,10 +18,13 @@ const KEEP_MS: u64 = 60 * 60 * 1_000;
 const USUAL_PAUSE_MS: u64 = 500;
 const PAUSES_MS: std::ops::RangeInclusive<u64> = 50..=5_000;
 
-/// Whether an answer is that refusal, put into the words of a tool's own error as some servers do.
-pub(crate) fn is_wanted(answer: &Value) -> bool {
+/// Whether an answer is that refusal, put into the words of a tool's own error as the TypeScript SDK
+/// does. Its words to the letter and for this tool: what only sounds like them may have had an effect,
+/// and is not called again.
+pub(crate) fn is_wanted(answer: &Value, tool: &str) -> bool {
     let words = answer["content"][0]["text"].as_str().unwrap_or_default();
-    answer["isError"] == true && words.contains("-32601") && words.contains("task")
+    let refusal = format!("MCP error -32601: Tool {tool} requires task augmentation");
+    answer["isError"] == true && words.starts_with(&refusal)
 }
 
 fn request(method: &str, params: Value) -> ClientRequest {
@@ -49,15 +52,18 @@ impl Live {
             return if begun.get("content").is_some() { Ok(begun) } else { otherwise };
         };
         let named = json!({ "taskId": id });
-        match self.follow(&begun["task"], &named, waiting).await {
-            Err(CallError::Interrupted) => {
+        let following = self.follow(&begun["task"], &named, waiting);
+        // However often it says that it works on it.
+        let followed = tokio::time::timeout(LONGEST_CALL, following).await;
+        match followed.unwrap_or(Err(CallError::TimedOut(LONGEST_CALL))) {
+            Err(error @ (CallError::Interrupted | CallError::TimedOut(_))) => {
                 // Nobody waits for it any more; if it is not heard, the server forgets it in time.
                 let cancel = CancellationToken::new();
                 let (known, timeout) = (waiting.known, waiting.timeout);
                 let waiting = Waiting { known, timeout, cancel: &cancel };
                 let told = self.plain(request("tasks/cancel", named), &waiting);
                 tokio::time::timeout(Duration::from_secs(1), told).await.ok();
-                Err(CallError::Interrupted)
+                Err(error)
             }
             other => other,
         }
@@ -91,3 +97,7 @@ impl Live {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "tasks_tests.rs"]
+mod tests;

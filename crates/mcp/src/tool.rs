@@ -14,7 +14,6 @@ use toolwright_tool::{
 use crate::content;
 use crate::hub::CallDesk;
 use crate::live::{CallError, Waiting};
-use crate::name::Names;
 use crate::sampling::Sampler;
 use crate::schema::sanitise;
 use crate::server::Server;
@@ -42,7 +41,7 @@ impl McpTool {
     pub(crate) fn read(
         value: &Value,
         server: &Arc<Server>,
-        names: &Names,
+        named: impl FnOnce(&str, &str) -> String,
         sampler: Option<Arc<dyn Sampler>>,
     ) -> Option<Self> {
         let own_name = value["name"].as_str().filter(|name| !name.is_empty())?.to_owned();
@@ -52,7 +51,7 @@ impl McpTool {
         let words = if words.is_empty() { own_name.as_str() } else { words };
         let empty = Map::new();
         Some(Self {
-            name: names.of(&server.spec.name, &own_name),
+            name: named(&server.spec.name, &own_name),
             description: content::cut(words, DESCRIPTION_CAP_BYTES),
             schema: sanitise(value["inputSchema"].as_object().unwrap_or(&empty)),
             read_only: notes["readOnlyHint"] == true,

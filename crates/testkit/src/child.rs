@@ -59,6 +59,11 @@ impl Child {
         writeln!(input, "{line}").and_then(|()| input.flush()).expect("somebody who listens");
     }
 
+    /// Nothing more will be said.
+    pub fn end_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// Waits until standard output contains `text`.
     pub fn wait_for(&self, text: &str) {
         eventually(&format!("{text:?} on standard output"), || {

@@ -192,6 +192,7 @@ impl Server {
             "sample",
             "roots",
             "media",
+            "misnamed",
             "structured",
             "fail",
             "lines",
@@ -203,6 +204,7 @@ impl Server {
         tools.push(echo);
         let text = json!({"type": "string"});
         tools.push(tool("env", json!({"name": text})));
+        tools.push(tool("relay", json!({"file": text})));
         tools.push(tool("progress", json!({"file": text})));
         let mut meet = tool("meet", json!({"own": text, "other": text}));
         meet["annotations"] = json!({"readOnlyHint": true});
@@ -306,6 +308,19 @@ impl Server {
                 {"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="},
                 {"type": "resource_link", "uri": "fake://notes", "name": "notes"},
             ]})),
+            "misnamed" => Some(json!({"content": [
+                {"type": "image", "mimeType": "png", "data": PIXEL},
+                {"type": "image", "mimeType": "image/png", "data": "AAAA"},
+                {"type": "image", "mimeType": "video/mp4", "data": "AAAA"},
+                {"type": "resource", "resource": {"uri": "fake://a.pdf", "mimeType": "application/pdf", "blob": "AAAA"}},
+            ]})),
+            // Has an effect, and fails with words that are not its own.
+            "relay" => {
+                let before = std::fs::read_to_string(word("file")).unwrap_or_default();
+                std::fs::write(word("file"), format!("{before}ran\n")).expect("a file");
+                let words = "the task failed: upstream says MCP error -32601: no method x";
+                Some(json!({"isError": true, "content": [{"type": "text", "text": words}]}))
+            }
             "structured" => Some(json!({"content": [], "structuredContent": {"degrees": 21}})),
             "fail" => Some(
                 json!({"isError": true, "content": [{"type": "text", "text": "it went wrong"}]}),

@@ -64,34 +64,63 @@ pub fn attachable_bytes(mime: &str) -> u64 {
     if mime.starts_with("image/") { FILE_CAP_BYTES } else { Media::cap_bytes(mime) }
 }
 
-/// Fits the images among what a call hands over, and says so in its output.
+/// Fits what a call hands over to what models take, and says so in its output.
 pub(crate) async fn fit_attachments(
     outcome: &mut Outcome,
     limits: ImageLimits,
     cancel: &CancellationToken,
 ) {
     for media in std::mem::take(&mut outcome.attachments) {
-        if !media.mime.starts_with("image/") {
-            outcome.attachments.push(media);
-            continue;
-        }
         let fitted = tokio::select! {
             biased;
-            () = cancel.cancelled() => Err("the run was interrupted before it was".to_owned()),
-            fitted = fit_image(Source::Encoded(media), limits) => fitted,
+            () = cancel.cancelled() => {
+                let why = "the run was interrupted before it was";
+                Err(format!("(the attachment could not be decoded: {why})"))
+            }
+            fitted = fit_media(media, limits) => fitted,
         };
         let note = match fitted {
             Ok(FittedImage { media, note }) => {
                 outcome.attachments.push(media);
                 note
             }
-            Err(why) => Some(format!("(the image could not be decoded: {why})")),
+            Err(note) => Some(note),
         };
         if let Some(note) = note {
             outcome.output.push_str(&format!("\n\n{note}"));
         }
     }
 }
+
+/// What others call an image or a document, as it may be sent: its bytes say what it is, and one that
+/// no provider takes would void every later request. Fails with a note for the model.
+pub async fn fit_media(media: Media, limits: ImageLimits) -> Result<FittedImage, String> {
+    let head = media.base64.get(..SNIFFED_CHARS).unwrap_or(&media.base64);
+    let mime = STANDARD.decode(head).ok().and_then(|bytes| Media::mime_of(&bytes));
+    let said: String = media.mime.chars().filter(|c| !c.is_control()).take(60).collect();
+    let left_out = |why: &str| format!("(an attachment of the type {said:?} is left out: {why})");
+    match mime {
+        Some(mime) if !mime.starts_with("image/") => {
+            let bytes = STANDARD.decode(media.base64.as_bytes());
+            match bytes.map(|bytes| bytes.len() as u64) {
+                Err(error) => Err(left_out(&error.to_string())),
+                Ok(size) if size > Media::cap_bytes(mime) => Err(left_out("it is too large")),
+                Ok(_) => {
+                    Ok(FittedImage { media: Media { mime: mime.to_owned(), ..media }, note: None })
+                }
+            }
+        }
+        None if !said.starts_with("image/") => {
+            Err(left_out("it is neither PNG, JPEG, GIF, WebP nor PDF"))
+        }
+        _ => fit_image(Source::Encoded(media), limits)
+            .await
+            .map_err(|why| format!("(the image could not be decoded: {why})")),
+    }
+}
+
+/// Enough base64 to know what it is.
+const SNIFFED_CHARS: usize = 24;
 
 /// Where an image comes from.
 pub enum Source {

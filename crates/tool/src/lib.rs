@@ -46,7 +46,9 @@ pub use final_answer::FinalAnswer;
 pub use fit::{OUTPUT_CAP_BYTES, OUTPUT_CAP_LINES, OutputCaps, Outputs};
 pub use function::tool_fn;
 pub use hooks::{Before, CallHooks, Hint, HookedCall};
-pub use image::{FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image};
+pub use image::{
+    FittedImage, ImageLimits, Source as ImageSource, attachable_bytes, fit_image, fit_media,
+};
 pub use inner::InnerCalls;
 pub use mask::Secrets;
 pub use pipeline::{

@@ -224,11 +224,12 @@ impl Pipeline {
         outcome.duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(hooks) = &self.hooks {
             let as_it_was = outcome.clone();
+            let before = outcome.output.clone();
             outcome = tokio::select! {
                 biased;
                 // What has happened is told even if nobody is there to look at it.
                 () = scope.cancel.cancelled() => as_it_was,
-                looked = hooks.after(&call, &arguments, outcome) => looked,
+                looked = hooks.after(&call, &arguments, outcome) => self.fitted_again(looked, &before),
             };
         }
         if !repairs.is_empty() {
@@ -238,6 +239,17 @@ impl Pipeline {
         let before = before.filter(|_| self.hooks.is_none());
         let step = scope.step;
         (outcome, before.map(|before| KeepAnswer { tool, arguments, step, before }))
+    }
+
+    /// After a hook: what it made of the output, or added to it, is held to the same limits.
+    fn fitted_again(&self, mut outcome: Outcome, before: &str) -> Outcome {
+        let output = std::mem::take(&mut outcome.output);
+        outcome.output = match output.strip_prefix(before) {
+            Some("") => output,
+            Some(added) => format!("{before}{}", fit(added.to_owned(), &self.outputs).text),
+            None => fit(output, &self.outputs).text,
+        };
+        outcome
     }
 
     /// In a task of its own, so that a panic stays in it. A tool that misses its time is told to

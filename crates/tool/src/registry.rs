@@ -113,6 +113,16 @@ impl Registry {
         self.read().tools.contains_key(name)
     }
 
+    /// Whether calls of some tool, of ours or of others, are judged by this permission key.
+    pub fn is_judged_by(&self, permission: &str) -> bool {
+        self.read().tools.values().any(|t| t.tool.permission() == permission)
+    }
+
+    /// Who brought the tool with this name.
+    pub fn source_of(&self, name: &str) -> Option<Source> {
+        self.read().tools.get(name).map(|t| t.source)
+    }
+
     /// All that can be listed, sorted.
     pub fn names(&self) -> Vec<String> {
         let shelf = self.read();

@@ -2,20 +2,20 @@
 //! that only the user can read. The file says in both cases that there is a key.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use toolwright_config::StateFile;
 
 use crate::keyring::{Keyring, KeyringError};
 
 /// The store. Reading one that is not there gives nothing; a broken one is an error, so that no key
-/// is lost by writing over it.
+/// is lost by writing over it. In OpenCode's form: `{"anthropic": {"type": "api", "key": "…"}}`; entries
+/// of other kinds are left as they are.
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    path: PathBuf,
+    file: StateFile,
 }
 
 /// Where a key is.
@@ -27,27 +27,21 @@ pub enum Kept {
 
 impl Credentials {
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { file: StateFile::new(path) }
     }
 
-    pub fn path(&self) -> &PathBuf {
-        &self.path
+    pub fn path(&self) -> &Path {
+        self.file.path()
     }
 
     /// What there is by provider. The keyring is not looked at.
     pub fn all(&self) -> io::Result<BTreeMap<String, Kept>> {
-        let kept = |(id, entry): (String, Value)| {
-            let key = entry.get("key").and_then(Value::as_str);
-            match entry.get("type").and_then(Value::as_str) {
-                Some(IN_KEYRING) => Some((id, Kept::InKeyring)),
-                _ => key.map(|key| (id, Kept::InFile(key.to_owned()))),
-            }
-        };
-        Ok(self.read()?.into_iter().filter_map(kept).collect())
+        let all: Map<String, Value> = self.file.read()?;
+        Ok(all.into_iter().filter_map(|(id, entry)| Some((id, kept(&entry)?))).collect())
     }
 
-    pub fn get(&self, provider: &str) -> Option<Kept> {
-        self.all().ok()?.remove(provider)
+    pub fn get(&self, provider: &str) -> io::Result<Option<Kept>> {
+        Ok(self.all()?.remove(provider))
     }
 
     /// Keeps a key as safely as this machine can, and says why it is in the file if the keyring that
@@ -70,50 +64,61 @@ impl Credentials {
             Kept::InFile(key) => json!({ "type": "api", "key": key }),
             Kept::InKeyring => json!({ "type": IN_KEYRING }),
         };
-        let mut all = self.read()?;
-        all.insert(provider.to_owned(), entry);
-        self.write(&all)?;
+        self.file.change(|all: &mut Map<String, Value>| {
+            all.insert(provider.to_owned(), entry);
+        })?;
         Ok((kept, problem))
     }
 
     /// Forgets a key. Where it was, if there was one; the keyring's own entry is the caller's matter.
     pub fn forget(&self, provider: &str) -> io::Result<Option<Kept>> {
-        let kept = self.all()?.remove(provider);
-        if kept.is_some() {
-            let mut all = self.read()?;
-            all.shift_remove(provider);
-            self.write(&all)?;
+        // Where there is none, nothing is written.
+        if self.get(provider)?.is_none() {
+            return Ok(None);
         }
-        Ok(kept)
-    }
-
-    /// In OpenCode's form: `{"anthropic": {"type": "api", "key": "…"}}`. Entries of other kinds are left
-    /// as they are.
-    fn read(&self) -> io::Result<Map<String, Value>> {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(serde_json::from_str(&text)?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Map::new()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn write(&self, all: &Map<String, Value>) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let beside = self.path.with_extension("json.new");
-        // Private from the first byte on.
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&beside)?;
-        file.write_all(serde_json::to_string_pretty(all)?.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, &self.path)
+        let taken = self.file.change(|all: &mut Map<String, Value>| all.shift_remove(provider))?;
+        Ok(taken.as_ref().and_then(kept))
     }
 }
 
 /// The type of an entry whose key is in the keyring.
 const IN_KEYRING: &str = "keyring";
+
+fn kept(entry: &Value) -> Option<Kept> {
+    match entry.get("type").and_then(Value::as_str) {
+        Some(IN_KEYRING) => Some(Kept::InKeyring),
+        _ => entry.get("key").and_then(Value::as_str).map(|key| Kept::InFile(key.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_are_kept_at_the_same_time_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("auth.json");
+        std::fs::write(&path, r#"{"other":{"type":"oauth","refresh":"r"}}"#).unwrap();
+        std::thread::scope(|scope| {
+            for n in 0..16 {
+                let store = Credentials::new(&path);
+                scope.spawn(move || {
+                    let (id, key) = (format!("p{n}"), format!("k{n}"));
+                    let keeping = store.keep(&id, &key, None);
+                    let kept = futures_util::FutureExt::now_or_never(keeping).unwrap();
+                    assert!(kept.is_ok());
+                });
+            }
+        });
+        let store = Credentials::new(&path);
+        assert_eq!(store.all().unwrap().len(), 16);
+        assert!(store.forget("p3").unwrap().is_some() && store.forget("p3").unwrap().is_none());
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("refresh") && !text.contains("\"k3\""), "{text}");
+        std::fs::write(&path, "{").unwrap();
+        assert!(store.get("p1").is_err(), "a broken store is not an empty one");
+        assert!(store.forget("p1").is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+    }
+}

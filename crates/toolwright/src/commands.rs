@@ -1,6 +1,6 @@
 //! A command as the prompt that it stands for: its shell commands run, its files attached.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,6 +11,7 @@ use toolwright_llm::Content;
 use toolwright_proc::{Ended, Spec, find_program};
 use toolwright_tool::{Access, Decision, Extent, Gate, Hint, Plan, Question};
 
+use crate::mcp::fitted;
 use crate::planning::Handover;
 use crate::secrets;
 
@@ -19,15 +20,29 @@ const SHELL_LIMIT: Duration = Duration::from_secs(60);
 const SHELL_CAP_BYTES: usize = 64 << 10;
 
 /// A mentioned file that is larger is better read in parts.
-const FILE_CAP_BYTES: u64 = 256 << 10;
+pub(crate) const FILE_CAP_BYTES: u64 = 256 << 10;
 
 /// Mentioned files that are attached.
 const FILES: usize = 20;
 
+/// Why a command did not become a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotSaid {
+    /// Something that it needs was refused.
+    #[error("{0}")]
+    Denied(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
 impl Handover {
     /// What the command says, with everything in its place. A shell command that is refused is the
     /// error.
-    pub async fn render(&self, command: &Command, arguments: &str) -> Result<Vec<Content>, String> {
+    pub async fn render(
+        &self,
+        command: &Command,
+        arguments: &str,
+    ) -> Result<Vec<Content>, NotSaid> {
         let mut text = String::new();
         for piece in command.fill(arguments) {
             match piece {
@@ -50,9 +65,10 @@ impl Handover {
         server: &str,
         prompt: &str,
         words: &[String],
-    ) -> Result<Vec<Content>, String> {
-        let cancel = CancellationToken::new();
-        self.bench.mcp.prompt(server, prompt, words, &cancel).await
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Content>, NotSaid> {
+        let said = self.bench.mcp.prompt(server, prompt, words, cancel).await;
+        Ok(fitted(said.map_err(NotSaid::Failed)?).await)
     }
 
     /// The agent that a command is work for, where it is.
@@ -100,7 +116,7 @@ impl Handover {
         Some(Content::text(format!("<file path=\"{name}\">\n{text}\n</file>")))
     }
 
-    async fn ask(&self, plan: Plan) -> Result<(), String> {
+    pub(crate) async fn ask(&self, plan: Plan) -> Result<(), String> {
         let question = Question {
             position: 0,
             tool: "command".to_owned(),
@@ -117,10 +133,15 @@ impl Handover {
     }
 
     /// What a shell command of a template prints. One that fails says so in its place.
-    async fn shell(&self, line: &str) -> Result<String, String> {
+    async fn shell(&self, line: &str) -> Result<String, NotSaid> {
         let directory = self.bench.workspace.directory().to_owned();
         let access = Access::Execute { command: line.to_owned(), directory: directory.clone() };
-        self.ask(Plan::new(line.to_owned(), vec![access])).await?;
+        let asked = self.ask(Plan::new(line.to_owned(), vec![access])).await;
+        asked.map_err(NotSaid::Denied)?;
+        self.run_shell(line, directory).await.map_err(NotSaid::Failed)
+    }
+
+    async fn run_shell(&self, line: &str, directory: PathBuf) -> Result<String, String> {
         let path = self.bench.variable("PATH").unwrap_or_default();
         let shell =
             ["bash", "sh"].iter().find_map(|name| find_program(name, path.as_ref(), &|_| false));

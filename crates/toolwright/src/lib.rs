@@ -33,6 +33,7 @@ pub use agent::{Agent, AgentBuilder, AskError};
 pub use approvals::{Approvals, KeptApproval};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
+pub use commands::NotSaid;
 pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;

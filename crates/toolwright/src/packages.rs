@@ -33,6 +33,8 @@ pub enum PackageError {
 pub struct Packages {
     folder: PathBuf,
     npm: Option<PathBuf>,
+    /// Keys that are none of npm's business.
+    withheld: Vec<String>,
 }
 
 impl Workbench {
@@ -41,7 +43,8 @@ impl Workbench {
         // What an unknown folder calls npm is not npm.
         let outside = |folder: &Path| self.workspace.contains(folder);
         let npm = find_program("npm", path.as_ref(), &outside);
-        Packages { folder: crate::plugins::folder(self), npm }
+        let withheld = self.withheld_variables();
+        Packages { folder: crate::plugins::folder(self), npm, withheld }
     }
 }
 
@@ -94,6 +97,7 @@ impl Packages {
         let npm = self.npm.as_ref().ok_or(PackageError::NoNpm)?;
         let mut spec = Spec::new(npm, &self.folder);
         spec.arguments = arguments.iter().map(Into::into).collect();
+        spec.withheld.clone_from(&self.withheld);
         let problem = |words: String| PackageError::Failed { words };
         let mut child = spec.spawn().map_err(|e| problem(e.to_string()))?;
         let work = async {

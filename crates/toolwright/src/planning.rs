@@ -14,6 +14,7 @@ use toolwright_tools::{
     BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
 };
 
+use crate::mcp;
 use crate::station::{effort_of, sampling_of};
 use crate::workbench::Workbench;
 
@@ -23,8 +24,13 @@ pub(crate) fn plan_file(worktree: &Path, session: &str) -> PathBuf {
     worktree.join(folder).join("plans").join(format!("{session}.md"))
 }
 
+/// All that an agent is told before the first prompt, whether it begins or takes over.
+pub(crate) fn system(bench: &Workbench, agent: &Agent, file: &Path) -> String {
+    mcp::with_instructions(with_note(bench.system(agent), agent, file), &bench.mcp)
+}
+
 /// The plan agent is told how to plan, unless it was given a prompt of its own.
-pub(crate) fn with_note(system: String, agent: &Agent, file: &Path) -> String {
+fn with_note(system: String, agent: &Agent, file: &Path) -> String {
     if agent.name != PLAN_AGENT || agent.prompt.is_some() {
         return system;
     }
@@ -77,7 +83,7 @@ impl Handover {
         engine
             .change_agent(AgentChange {
                 agent: agent.name.clone(),
-                system: with_note(self.bench.system(&agent), &agent, &file),
+                system: system(&self.bench, &agent, &file),
                 sampling: sampling_of(&agent),
                 effort: effort_of(self.effort, &agent),
                 steps: steps.map_or(self.usual_steps, |n| n as usize),

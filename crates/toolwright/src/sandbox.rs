@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use toolwright_config::{
-    NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings, Settings,
+    Config, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings,
 };
 use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Sandbox};
 use toolwright_tool::{Containment, Workspace};
@@ -145,6 +145,8 @@ const INNER_GIT_CAP: usize = 64;
 pub struct Protection {
     found: Arc<LazyLock<Result<Found, String>, Find>>,
     is_off: bool,
+    /// Whether what it holds need not be asked about: not where only a file that nobody trusts closes it.
+    counts: bool,
 }
 
 type Find = Box<dyn FnOnce() -> Result<Found, String> + Send>;
@@ -159,18 +161,19 @@ struct Found {
 
 impl Protection {
     pub(crate) fn new(
-        settings: &Settings,
+        config: &Config,
         paths: &Paths,
         workspace: &Workspace,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
-        let settings = &settings.sandbox;
-        let mode = PREFERRED
-            .get()
-            .copied()
-            .or_else(|| mode_named(&env(VARIABLE)?))
-            .or(settings.enabled.map(SandboxMode::from))
-            .unwrap_or_default();
+        let settings = &config.settings.sandbox;
+        let mode_of = |settings: &SandboxSettings| {
+            let preferred = PREFERRED.get().copied().or_else(|| mode_named(&env(VARIABLE)?));
+            preferred.or(settings.enabled.map(SandboxMode::from)).unwrap_or_default()
+        };
+        let mode = mode_of(settings);
+        let trusted = config.trusted_sandbox();
+        let counts = mode_of(&trusted) != SandboxMode::Off && network(&trusted) == Network::Off;
         if mode == SandboxMode::Off {
             return Self::off();
         }
@@ -194,7 +197,7 @@ impl Protection {
                 None => Ok(Found { why_none: "none works here", ..Found::default() }),
             }
         };
-        Self { found: Arc::new(LazyLock::new(Box::new(find))), is_off: false }
+        Self { found: Arc::new(LazyLock::new(Box::new(find))), is_off: false, counts }
     }
 
     /// Begins to try what this machine can do, so that it is known when it is needed.
@@ -207,7 +210,7 @@ impl Protection {
 
     fn off() -> Self {
         let found = || Ok(Found { why_none: "switched off", ..Found::default() });
-        Self { found: Arc::new(LazyLock::new(Box::new(found))), is_off: true }
+        Self { found: Arc::new(LazyLock::new(Box::new(found))), is_off: true, counts: false }
     }
 
     /// The sandbox for commands, if there is one; fails where one is required and none works.
@@ -241,10 +244,12 @@ impl Protection {
 
     pub(crate) fn containment(&self) -> Containment {
         match self.found() {
-            Ok(Found { sandbox: Some(sandbox), is_wide: false, .. }) => Containment {
-                is_closed: sandbox.network() == Network::Off,
-                protected: sandbox.fence.read_only.clone(),
-            },
+            Ok(Found { sandbox: Some(sandbox), is_wide: false, .. }) if self.counts => {
+                Containment {
+                    is_closed: sandbox.network() == Network::Off,
+                    protected: sandbox.fence.read_only.clone(),
+                }
+            }
             _ => Containment::default(),
         }
     }
@@ -324,13 +329,16 @@ fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fe
     unreadable.retain(|path| !shown.contains(path));
     unreadable.push(paths.data.join("auth.json"));
     unreadable.extend(settings.unreadable.iter().map(named));
-    let network = match &settings.network {
+    Fence { writable, read_only, unreadable, network: network(settings) }
+}
+
+fn network(settings: &SandboxSettings) -> Network {
+    match &settings.network {
         None | Some(SandboxNetwork::Word(NetworkWord::Off)) => Network::Off,
         Some(SandboxNetwork::Word(NetworkWord::On)) => Network::On,
         Some(SandboxNetwork::Hosts(hosts)) if hosts.is_empty() => Network::Off,
         Some(SandboxNetwork::Hosts(hosts)) => Network::Hosts(hosts.clone()),
-    };
-    Fence { writable, read_only, unreadable, network }
+    }
 }
 
 /// The repository's own folder, and for a worktree that is one of several, the shared one too.

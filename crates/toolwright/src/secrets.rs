@@ -93,7 +93,37 @@ fn of_server(id: &str, own: &McpSettings) -> Vec<(String, String)> {
         _ => None,
     };
     let secret = secret.map(|secret| (format!("mcp.{id}.oauth.clientSecret"), secret));
-    headers.chain(variables).chain(secret).collect()
+    let words = own.command.iter().flatten().map(String::as_str).collect::<Vec<_>>();
+    let given = given_to(&words).map(|secret| (format!("mcp.{id}.command"), secret));
+    let address = own.url.as_deref().map(in_address).unwrap_or_default();
+    let address = address.into_iter().map(|secret| (format!("mcp.{id}.url"), secret));
+    headers.chain(variables).chain(secret).chain(given).chain(address).collect()
+}
+
+/// Options of a command that sign in: `--api-key KEY`, `--api-key=KEY`, `API_KEY=KEY`.
+fn given_to(words: &[&str]) -> impl Iterator<Item = String> {
+    let is_key = |name: &str| {
+        let name = name.to_lowercase().replace('_', "-");
+        authorises(&name, "") || name.ends_with("-key")
+    };
+    let split = words.iter().filter_map(|word| word.split_once('='));
+    let apart = words.windows(2).map(|pair| (pair[0], pair[1]));
+    let apart = apart.filter(|(name, value)| name.starts_with('-') && !value.starts_with('-'));
+    let all: Vec<String> =
+        split.chain(apart).filter(|(name, _)| is_key(name)).map(|(_, v)| v.to_owned()).collect();
+    all.into_iter()
+}
+
+/// What an address holds beside the place: who signs in, and the values behind the `?`.
+fn in_address(url: &str) -> Vec<String> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, asked) = rest.split_once('?').unwrap_or((rest, ""));
+    let host = place.split('/').next().unwrap_or_default();
+    let user = host.rsplit_once('@').map(|(user, _)| user).unwrap_or_default();
+    let asked = asked.split('#').next().unwrap_or_default();
+    let values = asked.split('&').filter_map(|pair| Some(pair.split_once('=')?.1));
+    let user = user.split_once(':').map_or(user, |(_, password)| password);
+    values.chain([user]).filter(|v| !v.is_empty()).map(str::to_owned).collect()
 }
 
 fn authorises(name: &str, value: &str) -> bool {
@@ -128,6 +158,8 @@ mod tests {
             "mcp": { "s": {
                 "headers": { "Authorization": "Bearer token-of-a-server" },
                 "environment": { "GITHUB_TOKEN": "token-for-a-child", "MODE": "a plain word" },
+                "command": ["x", "--api-key", "key-of-an-option", "--token=token-in-one", "--mode", "a-plain-option"],
+                "url": "https://me:password-in-it@host.example/mcp?apiKey=key-in-an-address#x",
             } },
         }))
         .unwrap();
@@ -155,6 +187,12 @@ mod tests {
             ("token-of-a-server", "[masked: mcp.s.headers.Authorization]"),
             ("token-for-a-child", "[masked: mcp.s.environment.GITHUB_TOKEN]"),
             ("kept-access-token", "[masked: stored token of s]"),
+            ("key-of-an-option", "[masked: mcp.s.command]"),
+            ("token-in-one", "[masked: mcp.s.command]"),
+            ("password-in-it", "[masked: mcp.s.url]"),
+            ("key-in-an-address", "[masked: mcp.s.url]"),
+            ("host.example", "host.example"),
+            ("a-plain-option", "a-plain-option"),
             ("a plain word", "a plain word"),
             ("lm-studio", "lm-studio"),
             ("an ordinary header", "an ordinary header"),

@@ -19,7 +19,7 @@ use toolwright_tools::{Jobs, Todos};
 
 use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
-use crate::mcp::{self, SessionModel};
+use crate::mcp::SessionModel;
 use crate::planning;
 use crate::scripts::Scripts;
 use crate::titles;
@@ -108,10 +108,7 @@ impl Station {
                 keep: room.preserve_recent_tokens,
             },
             namer,
-            ..EngineOptions::new(mcp::with_instructions(
-                planning::with_note(bench.system(&agent), &agent, &plan_file),
-                &bench.mcp,
-            ))
+            ..EngineOptions::new(planning::system(bench, &agent, &plan_file))
         };
         // Work for others leaves the looking after old outputs to whoever gave it.
         let record = match session.header.parent {

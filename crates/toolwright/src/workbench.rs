@@ -11,7 +11,7 @@ use toolwright_config::{
 use toolwright_engine::{
     Budget, Context, Engine, Event, Hook, Hooks, PermissionGate, Purse, Questions, system_prompt,
 };
-use toolwright_llm::{Content, PROVIDERS, Trace, provider};
+use toolwright_llm::{PROVIDERS, Trace, provider};
 use toolwright_mcp::{Servers, SignIn, Vault, begin_sign_in};
 use toolwright_permission::{Mode, ModeCell, Policy, Rule, Stance, shipped_defaults};
 use toolwright_session::images::{Keeper, Watch};
@@ -126,13 +126,16 @@ impl Workbench {
         let skills = find_skills(&paths, directory, worktree, &config.settings.skills.paths);
         config.warnings.extend(skills.warnings);
         let skills = skills.found.into();
-        let protection = Protection::new(&config.settings, &paths, &workspace, &env);
+        let protection = Protection::new(&config, &paths, &workspace, &env);
         let held = protection.clone();
         let workspace = Arc::new(workspace.contained(move || held.containment()));
         let feedback =
             crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
                 .map_err(SetupError::Feedback)?;
         let credentials = Credentials::new(paths.data.join("auth.json"));
+        if let Err(problem) = credentials.all() {
+            config.warnings.push(format!("the stored keys are not used: {problem}"));
+        }
         let mcp = mcp::servers(&mut config, &workspace, credentials).map_err(SetupError::Mcp)?;
         let is_trusted = trusted;
         let watch = crate::undo::watch(&paths, &workspace, &config.settings);
@@ -282,7 +285,8 @@ impl Workbench {
         let set = (self.env)(name).filter(|value| !value.trim().is_empty());
         set.or_else(|| {
             let row = PROVIDERS.iter().find(|p| p.key_variables.first() == Some(&name))?;
-            match self.credentials().get(row.id)? {
+            // A broken store was said when the folder was opened.
+            match self.credentials().get(row.id).ok()?? {
                 Kept::InFile(key) => Some(key),
                 Kept::InKeyring => Some(keyring::placeholder(row.id)),
             }
@@ -338,8 +342,13 @@ impl Workbench {
         Pipeline::new(registry, workspace, Arc::clone(gate) as _, options)
     }
 
+    /// Variables of ours that no program of others needs to see: the keys that there are.
+    pub fn withheld_variables(&self) -> Vec<String> {
+        secrets::key_variables(&self.config.settings).map(str::to_owned).collect()
+    }
+
     /// What no output may show, collected once.
-    fn secrets(&self) -> &Secrets {
+    pub(crate) fn secrets(&self) -> &Secrets {
         self.secrets.get_or_init(|| {
             // A store that cannot be read gives no keys, to us no more than to anybody.
             let stored = self.credentials().all().unwrap_or_default();
@@ -391,6 +400,7 @@ impl Workbench {
             worker: worker.map(str::to_owned),
             servers: servers.map(|s| s.keys().cloned().collect()).unwrap_or_default(),
             passed: self.config.settings.sandbox.environment.clone(),
+            withheld: self.withheld_variables(),
         };
         command_hooks(&self.config.hooks, place)
     }
@@ -434,16 +444,6 @@ impl Workbench {
     /// Forgets what signing in gave.
     pub async fn sign_out(&self, server: &str) -> Result<(), String> {
         mcp::TokenVault::new(self.credentials()).clear(server).await
-    }
-
-    /// What `@server:uri` in a prompt stands for, as further content of it; and what could not be had.
-    pub async fn mentioned(
-        &self,
-        content: &[Content],
-        outputs: PathBuf,
-    ) -> (Vec<Content>, Vec<String>) {
-        let outputs = toolwright_tool::Outputs::new(outputs).masking(self.secrets().clone());
-        mcp::mentioned(content, &self.mcp, &outputs).await
     }
 }
 

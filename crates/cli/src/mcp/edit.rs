@@ -1,5 +1,7 @@
 //! `tw mcp add` and `tw mcp remove`: changes to settings files.
 
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
@@ -48,8 +50,10 @@ pub fn remove(bench: &Workbench, name: &str) -> Result<Exit, Problem> {
     };
     let shared =
         origin.path.file_name().is_some_and(|file| file.to_string_lossy().ends_with("mcp.json"));
-    let section = if shared { "mcpServers" } else { "mcp" };
-    change(&origin.path, section, name, None)?;
+    // Others write such a file in two ways.
+    let sections: &[&str] = if shared { &["mcpServers", "servers"] } else { &["mcp"] };
+    let removed = sections.iter().map(|section| change(&origin.path, section, name, None));
+    removed.reduce(Result::or).unwrap_or(Ok(()))?;
     note(&format!("{name} is no longer in {}.", origin.path.display()));
     Ok(Exit::Done)
 }
@@ -62,6 +66,8 @@ fn existing(folder: &Path) -> PathBuf {
 }
 
 fn change(file: &Path, section: &str, name: &str, value: Option<&Value>) -> Result<(), Problem> {
+    // A link stays one: people keep the file itself elsewhere.
+    let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let shown = file.display();
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -75,11 +81,16 @@ fn change(file: &Path, section: &str, name: &str, value: Option<&Value>) -> Resu
             std::fs::create_dir_all(folder)?;
         }
         let beside = file.with_extension("new");
-        std::fs::write(&beside, changed.as_bytes())?;
-        // Headers and variables may hold keys: what was private stays private.
-        if let Ok(known) = std::fs::metadata(file) {
-            std::fs::set_permissions(&beside, known.permissions())?;
-        }
+        // Headers and variables may hold keys: private from the first byte on, and as private as before
+        // where there was a file.
+        let known = std::fs::metadata(file).map(|data| data.permissions());
+        let private = std::fs::Permissions::from_mode(0o600);
+        let mut options = std::fs::OpenOptions::new();
+        let mut new = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        new.set_permissions(private.clone())?;
+        new.write_all(changed.as_bytes())?;
+        new.set_permissions(known.unwrap_or(private))?;
+        new.sync_all()?;
         std::fs::rename(&beside, file)
     };
     written().map_err(|error| Problem::failed(format!("cannot write {shown}: {error}")))

@@ -68,6 +68,7 @@ pub fn line(status: &ServerStatus) -> String {
         _ => String::new(),
     };
     let (name, state) = (&status.name, status.state.as_str());
+    let name = harmless(name);
     let mut out = format!("{mark} {name}  {state}{count}  ({})\n", harmless(&status.runs));
     if let Some(reason) = &status.reason {
         out.push_str(&format!("    {}\n", harmless(reason)));
@@ -154,7 +155,7 @@ async fn prompt(bench: &Workbench, name: &str, words: &[String]) -> Result<Exit,
     let said = bench.mcp.prompt(server, prompt, words, &cancel).await.map_err(Problem::failed)?;
     for content in said {
         match content {
-            Content::Text { text } => print(&format!("{text}\n")),
+            Content::Text { text } => print(&format!("{}\n", harmless(&text))),
             Content::Media(media) => print(&format!("({})\n", media.mime)),
         }
     }

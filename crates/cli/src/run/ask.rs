@@ -8,6 +8,7 @@ use toolwright::permission::{Extent, Grant, Offer, Scope};
 use toolwright::tool::{Inquiry, InquiryItem, Question};
 use toolwright::{Answer, AnswerError};
 
+use super::lines::Lines;
 use crate::terminal::{Style, harmless};
 
 /// Lines of a diff that are shown with the question.
@@ -15,11 +16,19 @@ const PREVIEW_LINES: usize = 60;
 
 pub struct Asker {
     questions: Arc<toolwright::Questions>,
+    lines: Lines,
 }
 
 impl Asker {
     pub fn new(questions: Arc<toolwright::Questions>) -> Self {
-        Self { questions }
+        Self {
+            questions,
+            lines: Lines::of(|| {
+                let mut line = String::new();
+                let count = std::io::stdin().lock().read_line(&mut line).ok()?;
+                (count > 0).then_some(line)
+            }),
+        }
     }
 
     /// Whether somebody still wants an answer.
@@ -34,15 +43,17 @@ impl Asker {
         let questions = Arc::clone(&self.questions);
         let style = Style::for_stderr();
         show(&render(question, offer, style));
-        let offer = offer.clone();
+        let (offer, lines) = (offer.clone(), self.lines.clone());
         std::thread::spawn(move || {
-            let mut next = read_line().map_or(reject(), |line| parse(&line, &offer));
+            let Some(line) = lines.next() else { return };
+            let mut next = line.map_or(reject(), |line| parse(&line, &offer));
             loop {
                 let answer = match next {
                     Said::Answer(answer) => answer,
                     Said::Always => {
                         show(&render_choices(&offer, style));
-                        next = read_line().map_or(reject(), |line| parse_choice(&line, &offer));
+                        let Some(line) = lines.next() else { return };
+                        next = line.map_or(reject(), |line| parse_choice(&line, &offer));
                         continue;
                     }
                 };
@@ -66,19 +77,12 @@ fn show(text: &str) {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }
 
-/// Nothing, where the terminal is gone: nobody agreed then.
-fn read_line() -> Option<String> {
-    let mut line = String::new();
-    let count = std::io::stdin().lock().read_line(&mut line).ok()?;
-    (count > 0).then_some(line)
-}
-
 impl Asker {
     /// The same for questions that are no permission, one after the other.
     pub fn inquire(&self, id: u64, inquiry: &Inquiry) -> oneshot::Receiver<()> {
         let (answered, waiting) = oneshot::channel();
         let questions = Arc::clone(&self.questions);
-        let items = inquiry.items.clone();
+        let (items, lines) = (inquiry.items.clone(), self.lines.clone());
         std::thread::spawn(move || {
             let mut replies = Vec::new();
             for item in &items {
@@ -86,10 +90,10 @@ impl Asker {
                 let mut out = std::io::stderr().lock();
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
                 drop(out);
-                let mut line = String::new();
-                match std::io::stdin().lock().read_line(&mut line) {
-                    Ok(count) if count > 0 => replies.push(choose(&line, item)),
-                    _ => {
+                let Some(line) = lines.next() else { return };
+                match line {
+                    Some(line) => replies.push(choose(&line, item)),
+                    None => {
                         questions.reply(id, None);
                         answered.send(()).ok();
                         return;

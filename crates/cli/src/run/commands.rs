@@ -1,6 +1,6 @@
 //! What a program says to a run while it works: one JSON object a line on standard input.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -9,7 +9,13 @@ use toolwright::llm::Content;
 use toolwright::permission::{Extent, Grant, Mode, Scope};
 use toolwright::{Answer, CancellationToken, Event, Inbox, PermissionGate, Questions};
 
-use crate::terminal::note;
+use crate::terminal::{note, one_line};
+
+/// Bytes of one command: as much as a prompt may have.
+const LINE_CAP_BYTES: u64 = 1 << 20;
+
+/// Characters of a bad line that are shown.
+const SHOWN_CHARS: usize = 200;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -58,6 +64,28 @@ enum Reply {
     Reject,
 }
 
+fn read(line: &[u8]) -> Result<Option<Command>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let shown = || one_line(&String::from_utf8_lossy(line), SHOWN_CHARS);
+    serde_json::from_slice(line).map(Some).map_err(|error| format!("({error}): {}", shown()))
+}
+
+/// Nothing at the end. One that is too long is read to its end and not kept.
+fn next_line(input: &mut impl BufRead) -> Option<Result<Vec<u8>, String>> {
+    let mut line = Vec::new();
+    let count = input.by_ref().take(LINE_CAP_BYTES).read_until(b'\n', &mut line).ok()?;
+    if count == 0 {
+        return None;
+    }
+    if line.len() as u64 == LINE_CAP_BYTES && !line.ends_with(b"\n") {
+        input.skip_until(b'\n').ok()?;
+        return Some(Err(format!("(it has more than {} KiB)", LINE_CAP_BYTES >> 10)));
+    }
+    Some(Ok(line))
+}
+
 /// Whom commands are for.
 pub struct Listener {
     pub inbox: Arc<Inbox>,
@@ -69,21 +97,18 @@ pub struct Listener {
 
 impl Listener {
     /// Takes commands for as long as standard input has any, on a thread of its own: reading cannot
-    /// be interrupted, and the run must be.
+    /// be interrupted, and the run must be. Behind its end there is nobody to answer questions.
     pub fn listen(self) {
         std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines() {
-                let Ok(line) = line else { break };
-                if line.trim().is_empty() {
-                    continue;
-                }
-                match serde_json::from_str(&line) {
-                    Ok(command) => self.obey(command),
-                    Err(error) => {
-                        note(&format!("tw: this command is not understood ({error}): {line}"))
-                    }
+            let mut input = std::io::stdin().lock();
+            while let Some(line) = next_line(&mut input) {
+                match line.and_then(|line| read(&line)) {
+                    Ok(Some(command)) => self.obey(command),
+                    Ok(None) => {}
+                    Err(problem) => note(&format!("tw: this command is not understood {problem}")),
                 }
             }
+            self.questions.nobody_answers();
         });
     }
 
@@ -130,5 +155,25 @@ impl Listener {
         if !taken {
             note("tw: too many messages wait already; this one was not taken");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_line_takes_no_other_with_it() {
+        let cap = usize::try_from(LINE_CAP_BYTES).unwrap();
+        let mut bytes = b"\n{\"type\":\"\xff\"}\n".to_vec();
+        bytes.extend(vec![b'x'; 3 * cap]);
+        bytes.extend(b"\n{\"type\":\"abort\"}");
+        let mut input = std::io::Cursor::new(bytes);
+        let mut next = || next_line(&mut input).map(|line| line.and_then(|line| read(&line)));
+        assert!(matches!(next(), Some(Ok(None))));
+        assert!(matches!(next(), Some(Err(problem)) if problem.contains('\u{fffd}')));
+        assert!(matches!(next(), Some(Err(problem)) if problem.contains("1024 KiB")));
+        assert!(matches!(next(), Some(Ok(Some(Command::Abort {})))));
+        assert!(next().is_none());
     }
 }

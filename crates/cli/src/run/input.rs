@@ -19,8 +19,27 @@ const TEXT_CAP_BYTES: usize = 1 << 20;
 /// When to say that we wait for standard input.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Empty if there is neither text nor a file.
-pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
+/// What somebody gives a run to work on.
+pub struct Given {
+    /// Their own words.
+    pub words: String,
+    /// What came from standard input; not necessarily anybody's words.
+    pub piped: String,
+    pub attached: Vec<Content>,
+}
+
+impl Given {
+    /// Words and input as one text.
+    pub fn text(&self) -> String {
+        match (self.words.is_empty(), self.piped.is_empty()) {
+            (_, true) => self.words.clone(),
+            (true, false) => self.piped.clone(),
+            (false, false) => format!("{}\n\n{}", self.words, self.piped),
+        }
+    }
+}
+
+pub async fn given(options: &Run) -> Result<Given, Problem> {
     // What was one word to the shell is one argument of a command.
     let word = |word: &String| match options.command.is_some() && word.contains(char::is_whitespace)
     {
@@ -28,37 +47,19 @@ pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
         false => word.clone(),
     };
     let words: Vec<String> = options.prompt.iter().map(word).collect();
-    let mut text = words.join(" ").trim().to_owned();
+    let words = words.join(" ").trim().to_owned();
+    let mut piped = String::new();
     if !options.commands && !std::io::stdin().is_terminal() {
-        let piped = read_stdin().await?;
-        let piped = piped.trim_end();
-        if !piped.trim().is_empty() {
-            if !text.is_empty() {
-                text.push_str("\n\n");
-            }
-            text.push_str(piped);
+        piped = read_stdin().await?.trim_end().to_owned();
+        if piped.trim().is_empty() {
+            piped.clear();
         }
     }
-    let mut content = Vec::new();
-    if !text.is_empty() {
-        content.push(Content::text(text));
-    }
+    let mut attached = Vec::new();
     for path in &options.files {
-        content.extend(attach(path).await?);
+        attached.extend(attach(path).await?);
     }
-    Ok(content)
-}
-
-/// Takes the words out of a prompt; what is attached stays.
-pub fn text_of(content: &mut Vec<Content>) -> String {
-    match content.first() {
-        Some(Content::Text { text }) if !text.starts_with("<file ") => {
-            let text = text.clone();
-            content.remove(0);
-            text
-        }
-        _ => String::new(),
-    }
+    Ok(Given { words, piped, attached })
 }
 
 /// The form that `--output-schema` asks for.

@@ -4,6 +4,8 @@ mod ask;
 mod commands;
 mod input;
 mod json;
+mod lines;
+mod opening;
 mod text;
 
 use std::collections::VecDeque;
@@ -22,6 +24,7 @@ use toolwright::{
     SessionChoice, TurnEnd, Workbench,
 };
 
+use self::opening::{Beginning, Opening};
 use crate::args::{Effort, Format, Init, Run, Shared};
 use crate::exit::{Exit, Problem};
 use crate::terminal::{Style, harmless, note, print};
@@ -104,13 +107,23 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
         .command
         .as_deref()
         .map(|name| Command::find(&workbench.config.settings, name).map_err(|e| (name, e)));
-    let mut content = input::prompt(&options).await?;
+    let given = input::given(&options).await?;
+    let own_words = options.prompt.join(" ");
+    let text = given.text();
+    let mut content = given.attached;
     let opening = match command {
-        None => Opening::Words,
+        None => {
+            if !text.is_empty() {
+                content.insert(0, Content::text(text));
+            }
+            Opening::Words
+        }
         // `server:prompt` is a prompt of an MCP server.
         Some(Err((name, error))) => match workbench.mcp.prompt_named(name) {
             Some((server, prompt)) => {
-                content = vec![Content::text(format!("/{name}"))];
+                // The words fill its arguments; what else was given stands beside it.
+                let piped = (!given.piped.is_empty()).then(|| Content::text(given.piped));
+                content.splice(0..0, [Content::text(format!("/{name}"))].into_iter().chain(piped));
                 let words = options.prompt.clone();
                 Opening::Server { server, prompt, words }
             }
@@ -121,10 +134,9 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             let agent = command.agent.clone().filter(|name| workbench.agent(Some(name)).is_ok());
             options.agent = options.agent.take().or(agent);
             options.model = options.model.take().or_else(|| command.model.clone());
-            let arguments = input::text_of(&mut content);
             // There is something to do even without arguments.
-            content.insert(0, Content::text(format!("/{} {arguments}", command.name)));
-            Opening::Command(Box::new(command), arguments)
+            content.insert(0, Content::text(format!("/{} {text}", command.name)));
+            Opening::Command(Box::new(command), text)
         }
     };
     let (sender, events) = mpsc::channel(EVENTS_AHEAD);
@@ -173,12 +185,6 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
             "the session has nothing left to do: give a prompt to go on with it",
         ));
     }
-    if !workbench.mcp.is_empty() {
-        let outputs = workbench.paths.sessions().join("without-session/calls.outputs");
-        let (resources, problems) = workbench.mentioned(&content, outputs).await;
-        content.extend(resources);
-        problems.iter().for_each(|problem| note(&style.attention(&format!("! {problem}"))));
-    }
     let mut face: Box<dyn Face> = match options.format {
         Format::Text => {
             Box::new(text::TextFace::new(style, options.thinking, options.output_schema.is_some()))
@@ -200,7 +206,8 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
         return Ok(Exit::Failed);
     }
     let manner = Manner { interactive, commands: options.commands };
-    let end = drive(desk, (opening, content), sender, events, face, manner).await;
+    let begin = Beginning { opening, given: content, own_words };
+    let end = drive(desk, begin, sender, events, face, manner).await;
     // Whoever does not go by themselves is ended with everything else.
     tokio::time::timeout(FAREWELL, workbench.mcp.close()).await.ok();
     if options.output_schema.is_some()
@@ -212,40 +219,6 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
     Ok(Exit::from(end.status))
 }
 
-/// How a run begins: with a person's words as they are, or with a command of theirs.
-enum Opening {
-    Words,
-    Command(Box<Command>, String),
-    /// A prompt of an MCP server, with the words that go into it.
-    Server {
-        server: String,
-        prompt: String,
-        words: Vec<String>,
-    },
-}
-
-impl Opening {
-    /// What the model is told. What a command needs may be refused.
-    async fn content(
-        self,
-        given: Vec<Content>,
-        handover: &Handover,
-    ) -> Result<Vec<Content>, String> {
-        match self {
-            Self::Words => Ok(handover.with_mentions(given).await),
-            Self::Command(command, arguments) => {
-                let mut content = handover.render(&command, &arguments).await?;
-                // The first part only names it.
-                content.extend(given.into_iter().skip(1));
-                Ok(content)
-            }
-            Self::Server { server, prompt, words } => {
-                handover.server_prompt(&server, &prompt, &words).await
-            }
-        }
-    }
-}
-
 /// Who talks to the run while it works.
 struct Manner {
     interactive: bool,
@@ -255,7 +228,7 @@ struct Manner {
 /// Runs the turn, and those that were queued behind it, and shows it all until it has come to its end.
 async fn drive(
     desk: Desk,
-    (opening, given): (Opening, Vec<Content>),
+    begin: Beginning,
     sender: mpsc::Sender<Event>,
     events: mpsc::Receiver<Event>,
     face: Box<dyn Face>,
@@ -276,12 +249,13 @@ async fn drive(
     let asker = manner.interactive.then(|| ask::Asker::new(questions));
     let shown = show(face, events, asker, cancel.clone());
     let work = async {
-        let mut end = if !given.is_empty() {
-            match opening.content(given, &handover).await {
+        let mut end = if !begin.given.is_empty() {
+            match begin.content(&handover, &cancel, &sender).await {
                 Ok(content) => Some(engine.prompt(content, &cancel, &sender).await),
-                Err(problem) => {
-                    sender.send(Event::Notice { text: problem.clone() }).await.ok();
-                    let end = refused(problem);
+                Err(end) => {
+                    if let Some(text) = end.problem.clone() {
+                        sender.send(Event::Notice { text }).await.ok();
+                    }
                     sender.send(Event::TurnEnded(end.clone())).await.ok();
                     Some(end)
                 }
@@ -385,11 +359,6 @@ fn first_line(command: &str) -> String {
     let line = command.trim().lines().next().unwrap_or_default();
     let shown: String = harmless(line).chars().take(SHOWN).collect();
     if shown.len() < command.trim().len() { format!("{shown}…") } else { shown }
-}
-
-/// What a command needs was refused: nothing was said to the model.
-fn refused(problem: String) -> TurnEnd {
-    TurnEnd { status: TurnStatus::Denied, problem: Some(problem), ..nothing_done() }
 }
 
 /// There was nothing to go on with after all.

@@ -38,6 +38,8 @@ pub(crate) struct Place {
     pub(crate) servers: Vec<String>,
     /// Variables that hooks see although their names say that they are secret.
     pub(crate) passed: Vec<String>,
+    /// Those that hold keys of ours, whatever their names say.
+    pub(crate) withheld: Vec<String>,
 }
 
 struct CommandHook {
@@ -154,7 +156,7 @@ impl Hook for CommandHook {
                 self.place.workspace.directory(),
                 &self.project,
                 told.text.to_string(),
-                &self.place.passed,
+                (&self.place.passed, &self.place.withheld),
             )
             .await?;
             answer::verdict(self.event, &ended, &told)

@@ -24,7 +24,7 @@ pub(super) async fn run(
     directory: &Path,
     project: &Path,
     input: String,
-    passed: &[String],
+    (passed, withheld): (&[String], &[String]),
 ) -> Result<Finished, String> {
     let project = project.display().to_string();
     let mut spec = Spec::new("/bin/sh", directory)
@@ -35,6 +35,7 @@ pub(super) async fn run(
         .stdin(input)
         .separate_errors();
     spec.passed = passed.to_vec();
+    spec.withheld = withheld.to_vec();
     let mut child = spec.spawn().map_err(|e| e.to_string())?;
     let mut output = Channel::new(child.output());
     let mut errors = Channel::new(child.errors());

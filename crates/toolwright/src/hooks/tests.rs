@@ -20,6 +20,7 @@ fn place(worker: Option<&str>) -> Place {
         worker: worker.map(str::to_owned),
         servers: vec!["my.files".to_owned(), "my".to_owned()],
         passed: Vec::new(),
+        withheld: Vec::new(),
     }
 }
 
@@ -345,7 +346,8 @@ fn a_worker_has_events_of_its_own() {
 async fn a_command_gets_the_event_its_folder_and_the_projects() {
     let script =
         "cat; pwd; echo $CLAUDE_PROJECT_DIR $TOOLWRIGHT_PROJECT_DIR; echo oops >&2; exit 3";
-    let ended = run(script, Path::new("/usr"), Path::new("/etc"), "told\n".to_owned(), &[]).await;
+    let ended =
+        run(script, Path::new("/usr"), Path::new("/etc"), "told\n".to_owned(), (&[], &[])).await;
     let ended = ended.unwrap();
     assert_eq!(ended.how, Ended::Exit(3));
     assert_eq!(ended.output, "told\n/usr\n/etc /etc\n");
@@ -355,14 +357,16 @@ async fn a_command_gets_the_event_its_folder_and_the_projects() {
 #[tokio::test]
 async fn more_than_is_kept_is_read_and_dropped() {
     let script = "head -c 3000000 /dev/zero";
-    let ended = run(script, Path::new("/"), Path::new("/"), String::new(), &[]).await.unwrap();
+    let ended =
+        run(script, Path::new("/"), Path::new("/"), String::new(), (&[], &[])).await.unwrap();
     assert_eq!(ended.output.len(), 1 << 20);
 }
 
 #[tokio::test]
 async fn a_command_that_leaves_something_in_the_background_has_ended() {
     let script = "echo said; sleep 600 & exit 0";
-    let ended = run(script, Path::new("/"), Path::new("/"), String::new(), &[]).await.unwrap();
+    let ended =
+        run(script, Path::new("/"), Path::new("/"), String::new(), (&[], &[])).await.unwrap();
     assert_eq!(ended.output, "said\n");
 }
 

@@ -15,9 +15,11 @@ use toolwright_mcp::{
     Launch, Oauth, OauthSpec, Options, RemoteKind, ServerSpec, ServerState, Servers, USUAL_TIMEOUT,
     Vault,
 };
-use toolwright_tool::{Outputs, Workspace};
+use toolwright_tool::{FittedImage, ImageLimits, Outputs, Plan, Workspace, fit_media};
 
 use crate::auth::Credentials;
+use crate::commands::FILE_CAP_BYTES;
+use crate::planning::Handover;
 use crate::secrets;
 
 pub(crate) use model::SessionModel;
@@ -145,36 +147,73 @@ pub(crate) fn with_instructions(system: String, servers: &Servers) -> String {
     out
 }
 
-/// What `@server:uri` in a prompt stands for, as further content; and what could not be had.
-pub(crate) async fn mentioned(
-    content: &[Content],
-    servers: &Servers,
-    outputs: &Outputs,
-) -> (Vec<Content>, Vec<String>) {
-    let names: Vec<String> = servers.status().into_iter().map(|status| status.name).collect();
-    let (mut found, mut problems) = (Vec::new(), Vec::new());
-    let mut seen = Vec::new();
-    for text in content {
-        let Content::Text { text } = text else { continue };
-        for (server, uri) in mentions(text, &names) {
+impl Handover {
+    /// What `@server:uri` in a person's own words stands for, as further content, as far as it may be
+    /// looked at; and what could not be had.
+    pub async fn resources(
+        &self,
+        words: &str,
+        cancel: &CancellationToken,
+    ) -> (Vec<Content>, Vec<String>) {
+        let servers = &self.bench.mcp;
+        let names: Vec<String> = servers.status().into_iter().map(|status| status.name).collect();
+        let (mut found, mut problems) = (Vec::new(), Vec::new());
+        let mut seen = Vec::new();
+        for (server, uri) in mentions(words, &names) {
             if seen.contains(&(server, uri)) {
                 continue;
             }
             seen.push((server, uri));
-            let cancel = CancellationToken::new();
-            match servers.resource(server, uri, outputs, &cancel).await {
-                Ok(output) => {
-                    let words = outputs.secrets().mask(&output.output).into_owned();
-                    found.push(Content::text(format!(
-                        "<resource server=\"{server}\" uri=\"{uri}\">\n{words}\n</resource>"
-                    )));
-                    found.extend(output.attachments.into_iter().map(Content::Media));
-                }
+            match self.resource(server, uri, cancel).await {
+                Ok(content) => found.extend(content),
                 Err(problem) => problems.push(format!("@{server}:{uri}: {problem}")),
             }
         }
+        (found, problems)
     }
-    (found, problems)
+
+    async fn resource(
+        &self,
+        server: &str,
+        uri: &str,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Content>, String> {
+        let access = toolwright_mcp::resource_access(server, uri);
+        self.ask(Plan::new(format!("attach {server}:{uri}"), vec![access])).await?;
+        let outputs = Outputs::new(&self.outputs).masking(self.bench.secrets().clone());
+        let output = self.bench.mcp.resource(server, uri, &outputs, cancel).await?;
+        let words = outputs.secrets().mask(&output.output).into_owned();
+        let size = words.len();
+        if size as u64 > FILE_CAP_BYTES {
+            return Ok(vec![Content::text(format!(
+                "({server}:{uri} has {size} bytes: read it with read_mcp_resource.)"
+            ))]);
+        }
+        let mut content = vec![Content::text(format!(
+            "<resource server=\"{server}\" uri=\"{uri}\">\n{words}\n</resource>"
+        ))];
+        content.extend(fitted(output.attachments.into_iter().map(Content::Media).collect()).await);
+        Ok(content)
+    }
+}
+
+/// Content of others with what models take: the rest becomes notes.
+pub(crate) async fn fitted(content: Vec<Content>) -> Vec<Content> {
+    let mut fit = Vec::new();
+    for part in content {
+        let Content::Media(media) = part else {
+            fit.push(part);
+            continue;
+        };
+        match fit_media(media, ImageLimits::default()).await {
+            Ok(FittedImage { media, note }) => {
+                fit.push(Content::Media(media));
+                fit.extend(note.map(Content::text));
+            }
+            Err(note) => fit.push(Content::text(note)),
+        }
+    }
+    fit
 }
 
 /// Each `@server:uri` of a text whose server is known.

@@ -42,6 +42,26 @@ impl SessionModel {
     }
 }
 
+/// What was said so far costs, also where nobody waits for the rest.
+struct Tally {
+    builder: ReplyBuilder,
+    price: Option<Price>,
+    purse: Arc<Purse>,
+}
+
+impl Tally {
+    fn cost(&self) -> Option<f64> {
+        self.price.as_ref().map(|price| price.of(&self.builder.usage()))
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        // An answer that came to its end was taken out, and nothing is left.
+        self.purse.spend(self.cost().unwrap_or_default());
+    }
+}
+
 impl Sampler for SessionModel {
     fn sample(&self, request: SamplingRequest) -> BoxFuture<'static, Result<Sampled, String>> {
         if self.purse.is_empty() {
@@ -66,16 +86,16 @@ impl Sampler for SessionModel {
         let model = self.model.origin().to_string();
         let (price, purse) = (self.price.clone(), Arc::clone(&self.purse));
         async move {
-            let mut builder = ReplyBuilder::default();
+            let mut tally = Tally { builder: ReplyBuilder::default(), price, purse };
             while let Some(event) = stream.next().await {
+                tally.builder.apply(&event);
                 if let Event::Failed(failure) = &event {
                     return Err(failure.to_string());
                 }
-                builder.apply(&event);
             }
-            let reply = builder.build();
-            let cost = price.map(|price| price.of(&reply.usage));
-            purse.spend(cost.unwrap_or_default());
+            let cost = tally.cost();
+            let reply = std::mem::take(&mut tally.builder).build();
+            tally.purse.spend(cost.unwrap_or_default());
             let text: Vec<String> = reply
                 .blocks
                 .into_iter()
@@ -88,5 +108,49 @@ impl Sampler for SessionModel {
             Ok(Sampled { model, text: text.join(""), was_cut, cost })
         }
         .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream::{self, BoxStream};
+    use toolwright_llm::{Origin, Usage};
+
+    use super::*;
+
+    /// Counts what it was given, says half of it and never ends.
+    struct Endless(Origin);
+
+    impl Model for Endless {
+        fn origin(&self) -> &Origin {
+            &self.0
+        }
+
+        fn stream(&self, _: Request) -> BoxStream<'static, Event> {
+            let usage = Usage { input: 1_000_000, ..Usage::default() };
+            stream::iter([Event::Usage { usage, raw: serde_json::Value::Null }])
+                .chain(stream::pending())
+                .boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_used_is_paid_for_although_nobody_waits_for_the_answer() {
+        let purse = Purse::new(Some(1.0));
+        let model = Arc::new(Endless(Origin { provider: "p".to_owned(), model: "m".to_owned() }));
+        let price = Some(Price { input: 2.0, ..Price::default() });
+        let own = SessionModel { model, price, max_output_tokens: None, purse: Arc::clone(&purse) };
+        let request = SamplingRequest {
+            system: None,
+            turns: Vec::new(),
+            max_tokens: 10,
+            temperature: None,
+            stop: Vec::new(),
+        };
+        let mut asked = own.sample(request);
+        assert!((&mut asked).now_or_never().is_none());
+        assert!(!purse.is_empty());
+        drop(asked);
+        assert!(purse.is_empty());
     }
 }

@@ -31,7 +31,8 @@ impl Vault for TokenVault {
     fn load(&self, server: &str) -> BoxFuture<'static, Result<Option<String>, String>> {
         let (credentials, entry) = (self.credentials.clone(), entry(server));
         async move {
-            match credentials.get(&entry) {
+            let kept = credentials.get(&entry);
+            match kept.map_err(|e| format!("cannot read its tokens: {e}"))? {
                 None => Ok(None),
                 Some(Kept::InFile(text)) => Ok(Some(text)),
                 Some(Kept::InKeyring) => {

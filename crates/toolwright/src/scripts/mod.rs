@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use toolwright_config::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
 use toolwright_engine::{Hook, PermissionGate};
-use toolwright_permission::LayerKind;
+use toolwright_permission::{LayerKind, shipped_defaults};
 use toolwright_script::{
     Definition, Described, EXECUTE, ExecuteTool, Host, HostOptions, Kind, Program, ProgramTool,
     Script, ScriptTool,
@@ -38,6 +38,27 @@ const KNOWN_HOOKS: &[&str] = &[
     "experimental.session.compacting",
     "dispose",
     "tool",
+];
+
+/// Keys of rules beside the shipped ones that decide about more than a tool of the same name, or about
+/// tools that join later.
+const RULE_KEYS: &[&str] = &[
+    "apply_patch",
+    "batch",
+    "bash_input",
+    "codesearch",
+    "doom_loop",
+    "mcp_resource",
+    "mcp_sampling",
+    "multiedit",
+    "outside_sandbox",
+    "plan_enter",
+    "plan_exit",
+    "question",
+    "todoread",
+    "webfetch",
+    "websearch",
+    "write",
 ];
 
 /// The scripts of one agent: each agent has its own, so that none acts with another's rules.
@@ -141,12 +162,22 @@ impl Scripts {
             // Not as one of ours: nobody knows beforehand which files its calls will change.
             registry.register_from(Source::Custom, Arc::new(tool));
         }
+        let memory = self.memory.as_deref();
+        let programs = self.programs.iter().map(|program| program.describe(memory));
+        let programs = futures_util::future::join_all(programs).await;
+        // A program does as it likes: a script of the same name must not speak for it.
+        let run: Vec<String> = programs.iter().flatten().map(|d| d.name.clone()).collect();
         let mut notices = Vec::new();
-        let mut put = |source: Source, tool: Arc<dyn AnyTool>, from: &Path| {
+        let mut put = |source: Source, tool: Arc<dyn AnyTool>, from: &Path, asks_itself: bool| {
             let name = tool.name().to_owned();
             if let Some(problem) = unusable(&name) {
                 notices.push(format!("{}: {problem}", from.display()));
                 return;
+            }
+            // What it does asks for itself; that it is called is no more than a function call. Not where
+            // the name stands for something else too: that would be let through with it.
+            if asks_itself && !run.contains(&name) && !is_rule_key(&name, registry) {
+                gate.allow_by_default(&name);
             }
             if registry.contains(&name) {
                 notices.push(format!(
@@ -156,7 +187,6 @@ impl Scripts {
             }
             registry.register_from(source, tool);
         };
-        let memory = self.memory.as_deref();
         let described = self.tools.iter().map(|script| async move {
             let described = script.describe(memory, None).await;
             // What was only looked at needs no engine until it is called.
@@ -167,17 +197,15 @@ impl Scripts {
         let mut problems = Vec::new();
         for (script, described) in self.tools.iter().zip(described) {
             for definition in taken(script.path(), described, &mut problems) {
-                // What it does asks for itself; that it is called is no more than a function call.
-                gate.allow_by_default(&definition.name);
                 let tool = ScriptTool::new(Arc::clone(script), definition, session, agent);
-                put(Source::Custom, Arc::new(tool), script.path());
+                put(Source::Custom, Arc::new(tool), script.path(), true);
             }
         }
-        for program in &self.programs {
-            match program.describe(memory).await {
+        for (program, described) in self.programs.iter().zip(programs) {
+            match described {
                 Ok(definition) => {
                     let tool = ProgramTool::new(program.clone(), definition, session, agent);
-                    put(Source::Custom, Arc::new(tool), program.path());
+                    put(Source::Custom, Arc::new(tool), program.path(), false);
                 }
                 Err(problem) => problems.push(format!("{}: {problem}", program.path().display())),
             }
@@ -197,9 +225,8 @@ impl Scripts {
                 }
             }
             for definition in taken(script.path(), described, &mut problems) {
-                gate.allow_by_default(&definition.name);
                 let tool = ScriptTool::new(Arc::clone(script), definition, session, agent);
-                put(Source::Plugin, Arc::new(tool), script.path());
+                put(Source::Plugin, Arc::new(tool), script.path(), true);
             }
         }
         notices.extend(problems);
@@ -230,6 +257,14 @@ fn taken(
             Vec::new()
         }
     }
+}
+
+/// Whether rules with this key are about something else than a tool of a script's.
+fn is_rule_key(name: &str, registry: &Registry) -> bool {
+    let of_script = matches!(registry.source_of(name), Some(Source::Custom | Source::Plugin));
+    RULE_KEYS.contains(&name)
+        || shipped_defaults().rules.iter().any(|rule| rule.permission == name)
+        || (registry.is_judged_by(name) && !of_script)
 }
 
 /// Providers take these letters and no others.
