@@ -68,6 +68,8 @@ pub struct Config {
     pub origins: BTreeMap<String, PathBuf>,
     /// What the folder's own files say and is not used, because nobody trusts it.
     pub left_out: Vec<LeftOut>,
+    /// The sandbox as the machine's administrator wants it.
+    managed_sandbox: Value,
 }
 
 /// What is not used of a file.
@@ -97,6 +99,7 @@ impl Config {
             warnings: Vec::new(),
             origins: BTreeMap::new(),
             left_out: Vec::new(),
+            managed_sandbox: Value::Null,
         };
         let mut hooks = Found::default();
         for (kind, path) in candidates(paths, directory, worktree, env) {
@@ -136,6 +139,8 @@ impl Config {
         config.say_what_is_left_out(worktree);
         config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
+        let managed = config.managed_sandbox.get("enabled").cloned();
+        config.settings.sandbox.managed = managed.and_then(|v| serde_json::from_value(v).ok());
         Ok(config)
     }
 
@@ -292,6 +297,14 @@ impl Config {
         if kind == LayerKind::Project {
             self.warnings.extend(mcp::keep_to_itself(&mut value, path));
         }
+        if kind != LayerKind::Managed {
+            let lifted = sandbox::keep_managed(&mut value, &self.managed_sandbox);
+            if !lifted.is_empty() {
+                let what = lifted.join(", ");
+                let shown = path.display();
+                self.warnings.push(format!("{shown}: {what}: set by this machine's administrator, so not used"));
+            }
+        }
         let servers = value.get("mcp").and_then(Value::as_object);
         for (name, _) in servers.into_iter().flatten().filter(|(_, entry)| mcp::defines(entry)) {
             // A server that is defined again is another one: nothing of the first may stay in it.
@@ -303,6 +316,9 @@ impl Config {
         }
         self.trace(path, &value);
         merge(&mut self.value, value);
+        if kind == LayerKind::Managed {
+            self.managed_sandbox = self.value.get("sandbox").cloned().unwrap_or_default();
+        }
         self.sources.push(Source { path: path.to_owned(), kind });
     }
 

@@ -72,6 +72,7 @@ fn folder() -> Folder {
         ("src/main.rs", "fn main() {}\n"),
         ("src/lib.rs", ""),
         ("sub/c.txt", "c\n"),
+        ("target/server.pem", "x\n"),
         (".git/config", "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n"),
         (".git/HEAD", "ref: refs/heads/main\n"),
         ("evil/.git/config", hostile),

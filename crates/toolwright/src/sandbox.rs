@@ -161,9 +161,10 @@ impl Protection {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let settings = &settings.sandbox;
-        let mode = PREFERRED
-            .get()
-            .copied()
+        // What an administrator requires is nobody's to switch off.
+        let required = settings.managed.map(SandboxMode::from).filter(|m| *m == SandboxMode::On);
+        let mode = required
+            .or_else(|| PREFERRED.get().copied())
             .or_else(|| mode_named(&env(VARIABLE)?))
             .or(settings.enabled.map(SandboxMode::from))
             .unwrap_or_default();

@@ -150,8 +150,13 @@ pub(super) fn of_word(word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
 }
 
 fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
-    let touch =
-        |path: String| Touch { path, kind, pattern: word.pattern, folders: raw.folders.clone() };
+    let touch = |path: String| Touch {
+        path,
+        kind,
+        pattern: word.pattern,
+        folders: raw.folders.clone(),
+        below: None,
+    };
     paths.into_iter().filter(|path| !path.is_empty()).map(touch).collect()
 }
 

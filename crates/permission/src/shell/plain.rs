@@ -18,8 +18,7 @@ pub(crate) struct PlainWord<'a> {
 
 /// The commands of a line that is plain.
 pub(crate) fn commands(line: &str) -> Option<Vec<Plain<'_>>> {
-    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if line.chars().any(|c| odd(c) || super::parse::is_unseen(c)) {
+    if super::parse::has_unseen(line) {
         return None;
     }
     let mut reader = Reader { line, at: 0 };

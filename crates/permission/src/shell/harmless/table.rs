@@ -80,6 +80,7 @@ const ROWS: &[Row] = &[
     ),
     ("hexdump", "Cn:s:bcdovx", "canonical", Paths),
     ("strings", "an:t:e:w", "all bytes= radix= encoding=", Paths),
+    ("xxd", "bEpuil:s:c:g:", "", OnePath),
     ("base64", "dw:i", "decode wrap= ignore-garbage", OnePath),
     (
         "uniq",
@@ -200,6 +201,8 @@ pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> 
     let number = matches!(name, "head" | "tail" | "grep" | "fold" | "diff" | "nl" | "seq");
     let Given { options, operands: found } = given(words, Allowed { short, long, number })?;
     match operands {
+        // Some programs read more words from a file behind an `@`.
+        Paths if name == "strings" && found.iter().any(|w| w.text().starts_with('@')) => None,
         Paths => Some(found),
         OnePath => (found.len() <= 1 && found.iter().all(|w| !w.pattern)).then_some(found),
         PatternThenPaths => {
