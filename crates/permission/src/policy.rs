@@ -209,7 +209,8 @@ impl Policy {
             matches(&request.pattern, &rule.pattern)
                 || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
-        let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
+        let meant = |own: &str| own == request.permission || matches(&request.permission, own);
+        let fits = |rule: &&Rule| meant(&rule.permission) && about(rule);
         let mut verdict = None;
         for layers in self.kinds() {
             let last = layers
@@ -280,11 +281,16 @@ impl Policy {
     }
 }
 
+/// Put together by hand: it is said of every command of every line.
 fn said_by(layer: &Layer, rule: &Rule) -> String {
-    format!(
-        "{} by the rule {} \"{}\" of {}",
-        rule.action, rule.permission, rule.pattern, layer.origin
-    )
+    let action = match rule.action {
+        Action::Allow => "allow",
+        Action::Ask => "ask",
+        Action::Deny => "deny",
+    };
+    let parts =
+        [action, " by the rule ", &rule.permission, " \"", &rule.pattern, "\" of ", &layer.origin];
+    parts.concat()
 }
 
 fn may_be_done_while_planning(request: &Request) -> bool {

@@ -337,7 +337,9 @@ impl<'a> Direct<'a> {
             && !first.pattern
             && !first.home
             && !NOT_SIMPLE.contains(&first.source.as_str())
-            && !first.source.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '[' | '{' | '~'));
+            && first.source.starts_with(|c: char| {
+                c.is_ascii_alphabetic() || matches!(c, '.' | '/' | '_' | ':' | '\\' | '\'' | '"')
+            });
         simple.then_some(())?;
         raw.words.push(first);
         let mut end = self.at;

@@ -12,6 +12,8 @@ struct Building {
     pieces: usize,
     /// One of the pieces is an expansion.
     expands: bool,
+    /// Signs without quotes that are letters here and something else elsewhere.
+    brackets: usize,
 }
 
 impl Building {
@@ -42,6 +44,7 @@ impl<'a> Direct<'a> {
             home: false,
             pieces: 0,
             expands: false,
+            brackets: 0,
         };
         // Some shells look programs up by the one; the other begins a comment.
         (!matches!(self.peek(), Some(b'=' | b'#'))).then_some(())?;
@@ -72,6 +75,9 @@ impl<'a> Direct<'a> {
         let source = self.line.get(start..self.at)?;
         (!source.is_empty()).then_some(())?;
         let alone = word.pieces == 1;
+        // Brackets beside quotes and backslashes are where readers differ.
+        let has_bracket = word.brackets > 0;
+        (!has_bracket || alone && !source.contains('\\')).then_some(())?;
         let token = !(alone && (word.expands || is_number(source)));
         let source = source.to_owned();
         Some(Word { text: word.text, pattern: word.pattern, source, token, home: word.home })
@@ -88,22 +94,29 @@ impl<'a> Direct<'a> {
             match user {
                 1 => word.home = true,
                 // Somebody else's home, or a folder of the shell's own list.
-                _ => word.text = None,
+                _ => {
+                    let name = rest.get(1..user)?;
+                    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+');
+                    name.bytes().all(plain).then_some(())?;
+                    word.text = None;
+                }
             }
         }
         while let Some(byte) = self.peek() {
             match byte {
                 b'\\' => {
                     let escaped = self.line.get(self.at + 1..)?.chars().next()?;
-                    // Line ends and tabs, and a blank in front, are where readers differ.
+                    // Line ends and tabs, a blank in front, and what stands behind a quote are where
+                    // readers differ.
                     let fits = escaped.is_ascii_punctuation()
                         || escaped.is_ascii_alphanumeric()
                         || escaped == ' ' && self.at > from;
-                    fits.then_some(())?;
+                    (fits && (self.at > from || from == start)).then_some(())?;
                     word.push(escaped);
                     self.at += 1 + escaped.len_utf8();
                 }
                 b'{' => {
+                    word.brackets += 1;
                     // Only what is no choice of words: `{}`, `@{0}`.
                     let inner = self.line.as_bytes()[self.at + 1..].iter();
                     let inner = inner.take_while(|b| b.is_ascii_alphanumeric()).count();
@@ -113,6 +126,7 @@ impl<'a> Direct<'a> {
                     self.at += text.len();
                 }
                 b'*' | b'?' | b'[' => {
+                    word.brackets += usize::from(byte == b'[');
                     word.pattern = true;
                     word.push(char::from(byte));
                     self.at += 1;
@@ -120,6 +134,7 @@ impl<'a> Direct<'a> {
                 b'~' if self.at > from && self.line.as_bytes()[self.at - 1] == b'=' => return None,
                 b'/' | b'.' | b'_' | b'-' | b'+' | b',' | b':' | b'@' | b'%' | b'^' | b'=' | b'!'
                 | b'#' | b']' | b'~' => {
+                    word.brackets += usize::from(matches!(byte, b']' | b'#' | b'!'));
                     word.push(char::from(byte));
                     self.at += 1;
                 }

@@ -147,12 +147,35 @@ pub fn analyse(line: &str) -> Analysis {
 }
 
 /// What the two readers make of a line that both can read as a whole, to be compared: nothing of a line
-/// that one of them gives up on.
+/// that one of them gives up on. Where the grammar is less sure of a folder, so is the first of both: it
+/// takes `a && b | c` for a pipe with a list in it, now and then.
 pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
-    direct::parse(line, &[]).filter(|_| !parse::has_unseen(line))?;
-    let grammar = parse::parse(line, &[], Reader::Grammar);
-    let whole = grammar.problems.is_empty();
-    whole.then(|| (analyse_by(line, Reader::First), analyse_by(line, Reader::Grammar)))
+    let read = direct::parse(line, &[]).filter(|_| !parse::has_unseen(line))?;
+    let tree = parse::parse(line, &[], Reader::Grammar);
+    let gives_up = |(own, other): (&Raw, &Raw)| {
+        let words = own.words.iter().zip(&other.words);
+        words.into_iter().any(|(own, other)| {
+            own.text.is_some() && other.text.is_none() || other.pattern && !own.pattern
+        })
+    };
+    if !tree.problems.is_empty() || read.commands.iter().zip(&tree.commands).any(gives_up) {
+        return None;
+    }
+    let mut direct = analyse_by(line, Reader::First);
+    let mut grammar = analyse_by(line, Reader::Grammar);
+    let weaken = |own: &mut [Folder], other: &[Folder]| {
+        let unsure = own.iter_mut().zip(other).filter(|(_, other)| other.when == When::Perhaps);
+        unsure.for_each(|(own, _)| own.when = When::Perhaps);
+    };
+    for (own, other) in direct.commands.iter_mut().zip(&mut grammar.commands) {
+        weaken(&mut own.folders, &other.folders);
+        // The grammar is not asked what stands behind a pipe.
+        other.touches.retain(|touch| touch.below.is_none() || own.touches.contains(touch));
+        for (own, other) in own.touches.iter_mut().zip(&other.touches) {
+            weaken(&mut own.folders, &other.folders);
+        }
+    }
+    Some((direct, grammar))
 }
 
 fn analyse_by(line: &str, reader: Reader) -> Analysis {
@@ -233,8 +256,6 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
         && raw.redirects.is_empty()
         && raw.assigned.is_empty()
         && !raw.is_path();
-    let touches = paths::touches(raw);
-    analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
     let harmless = if alike && !only_moves { harmless::judge(&name, raw) } else { None };
     let mut folders = raw.folders.clone();
     let (is_harmless, obeys_folder, mut touches): (bool, Option<Obeys>, Vec<Touch>) = match harmless {
@@ -245,7 +266,11 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
             let reads = redirects.filter(|touch| touch.path != "/dev/null").collect::<Vec<_>>();
             (true, harmless.obeys, reads.into_iter().chain(harmless.reads).collect())
         }
-        None => (false, None, touches),
+        None => {
+            let touches = paths::touches(&name, raw);
+            analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
+            (false, None, touches)
+        }
     };
     deep::mark(&name, raw, &mut touches);
     analysis.commands.push(ShellCommand {

@@ -23,7 +23,7 @@ pub(crate) struct Raw {
     pub(crate) folders: Vec<Folder>,
     /// What it reads, where the line itself says so.
     pub(crate) input: Input,
-    /// It reads what another command writes.
+    /// It reads what another command writes, and somebody is sure of it.
     pub(crate) piped: bool,
 }
 

@@ -177,6 +177,8 @@ impl<'a> Reader<'a> {
                 }
                 '}' | ']' | '~' | '=' | '!' | '#' | '%' | '+' | ',' | '-' | '.' | '/' | ':'
                 | '@' | '^' | '_' => text.extend(self.take()),
+                // Letters to a shell, and operators to whoever reads over them.
+                '；' | '｜' | '＆' | '＞' | '＜' | '＄' | '｀' => return None,
                 c if c.is_ascii_alphanumeric() || !c.is_ascii() => text.extend(self.take()),
                 _ => return None,
             }

@@ -31,9 +31,9 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
     let variables = Variables::new();
     let folders = folders.to_vec();
     let (functions, calls) = (Vec::new(), super::floor::Calls::default());
-    let (depth, beside, around, piped) = (0, 0, None, false);
+    let (depth, beside, around) = (0, 0, None);
     let mut walk =
-        Walk { line, parsed, variables, folders, functions, calls, depth, beside, around, piped };
+        Walk { line, parsed, variables, folders, functions, calls, depth, beside, around };
     walk.visit(tree.root_node());
     let floor = walk.calls.bomb();
     let mut parsed = walk.parsed;
@@ -74,8 +74,6 @@ struct Walk<'a, 't> {
     /// The redirected statement whose command is looked at next. Asking a node for what stands around it
     /// would search the whole tree.
     around: Option<Node<'t>>,
-    /// It stands behind a `|`.
-    piped: bool,
 }
 
 impl<'t> Walk<'_, 't> {
@@ -131,15 +129,12 @@ impl<'t> Walk<'_, 't> {
             "pipeline" => {
                 self.beside += 1;
                 let (around, last) = (self.around.take(), last_statement(node));
-                let piped = self.piped;
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor) {
                     self.around = around.filter(|_| Some(child) == last);
                     self.visit(child);
                     self.perhaps(known);
-                    self.piped = true;
                 }
-                self.piped = piped;
                 self.beside -= 1;
             }
             "if_statement" | "case_statement" | "elif_clause" | "else_clause" | "case_item" => {
@@ -301,9 +296,23 @@ impl<'t> Walk<'_, 't> {
         self.take(raw, node);
     }
 
+    /// The grammar now and then takes the next line for more words of a command: then nothing that it
+    /// says is to be relied on.
+    fn distrust_gaps(&mut self, node: Node<'t>) {
+        let mut cursor = node.walk();
+        let mut end = node.start_byte();
+        for child in node.children(&mut cursor) {
+            let gap = self.line.get(end..child.start_byte()).unwrap_or_default();
+            end = child.end_byte();
+            if gap.replace("\\\n", "").contains('\n') {
+                self.parsed.problem("it could not be parsed as a whole");
+            }
+        }
+    }
+
     fn command(&mut self, node: Node<'t>) {
-        let (folders, piped) = (self.folders.clone(), self.piped);
-        let mut raw = Raw { folders, piped, ..Raw::default() };
+        self.distrust_gaps(node);
+        let mut raw = Raw { folders: self.folders.clone(), ..Raw::default() };
         let around = self.around.take();
         let end = around.unwrap_or(node).end_byte();
         raw.text =
@@ -387,12 +396,15 @@ impl<'t> Walk<'_, 't> {
     }
 
     /// The redirections right under a node, those behind a `<<END` included.
-    fn redirects(&self, node: Node<'t>) -> Redirects {
+    fn redirects(&mut self, node: Node<'t>) -> Redirects {
         let mut all = Redirects::default();
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
-                "file_redirect" => self.redirect(child, &mut all),
+                "file_redirect" => {
+                    self.distrust_gaps(child);
+                    self.redirect(child, &mut all);
+                }
                 "herestring_redirect" => all.input = self.input(child),
                 "heredoc_redirect" => {
                     all.input = self.input(child);
