@@ -14,6 +14,9 @@ const DEPTH_CAP: usize = 200;
 /// Changes of the folder that are followed in one line.
 const FOLDERS_CAP: usize = 16;
 
+/// Pieces of a line in doubt that are looked at by themselves.
+const FRAGMENTS_CAP: usize = 64;
+
 thread_local! {
     /// Made once: a parser holds buffers that are worth keeping.
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
@@ -38,11 +41,29 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
     let floor = walk.calls.bomb();
     let mut parsed = walk.parsed;
     parsed.floor = floor;
+    if tree.root_node().has_error() {
+        add_fragments(line, &mut parsed);
+    }
     if parsed.commands.is_empty() && !line.trim().is_empty() && parsed.problems.is_empty() {
         let only_sets = Raw { text: line.trim().to_owned(), ..Raw::default() };
         parsed.commands.push(only_sets);
     }
     parsed
+}
+
+/// What the grammar lost of a line that it could not read as a whole (`cat <<E; rm x`) and that is plain
+/// when it is read by itself. The line is in doubt as it is: this can only make it worse.
+fn add_fragments(line: &str, parsed: &mut Parsed) {
+    // Below a `<<` there may be text that nobody runs.
+    let read = if line.contains("<<") { line.lines().next().unwrap_or_default() } else { line };
+    for fragment in read.split(['\n', ';', '|', '&']).take(FRAGMENTS_CAP) {
+        let found = super::direct::parse(fragment.trim(), &[]);
+        for raw in found.into_iter().flat_map(|found| found.commands) {
+            if !parsed.commands.iter().any(|known| known.text.ends_with(&raw.text)) {
+                parsed.commands.push(raw);
+            }
+        }
+    }
 }
 
 fn tree_of(line: &str) -> Option<tree_sitter::Tree> {
