@@ -302,7 +302,9 @@ impl Config {
             if !lifted.is_empty() {
                 let what = lifted.join(", ");
                 let shown = path.display();
-                self.warnings.push(format!("{shown}: {what}: set by this machine's administrator, so not used"));
+                self.warnings.push(format!(
+                    "{shown}: {what}: set by this machine's administrator, so not used"
+                ));
             }
         }
         let servers = value.get("mcp").and_then(Value::as_object);

@@ -19,7 +19,7 @@ pub use mode::{Mode, ModeCell, Stance};
 pub use policy::{Judgement, PLAN_FILES, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
 pub use shell::{
-    Analysis, Below, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse, is_raw_device,
-    readings, reprint,
+    Analysis, Below, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse,
+    is_raw_device, readings, reprint,
 };
 pub use wildcard::matches;

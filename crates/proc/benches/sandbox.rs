@@ -5,7 +5,13 @@
 //! to do. Where it has, the least tells more than the median, and time on the processor more than both.
 //! bubblewrap by itself, in the same run, says how much of it is not ours.
 
-#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -6,8 +6,30 @@ use super::{Below, Touch, TouchKind};
 
 /// Kinds of files that `rg -t` chooses and that nobody keeps secrets in.
 const PLAIN_TYPES: &[&str] = &[
-    "c", "cpp", "cs", "css", "go", "html", "java", "js", "json", "kotlin", "lua", "markdown", "md",
-    "php", "py", "python", "ruby", "rust", "sass", "sql", "swift", "toml", "ts", "typescript",
+    "c",
+    "cpp",
+    "cs",
+    "css",
+    "go",
+    "html",
+    "java",
+    "js",
+    "json",
+    "kotlin",
+    "lua",
+    "markdown",
+    "md",
+    "php",
+    "py",
+    "python",
+    "ruby",
+    "rust",
+    "sass",
+    "sql",
+    "swift",
+    "toml",
+    "ts",
+    "typescript",
     "yaml",
 ];
 
@@ -38,19 +60,26 @@ fn below(name: &str, raw: &Raw) -> Option<Below> {
     match name {
         "grep" | "egrep" | "fgrep" => {
             // Programs take any unambiguous beginning of a long option.
-            let recursive =
-                |text: &str| short(text, &['r', 'R']) || is_cut(text, "--recursive") || is_cut(text, "--dereference-recursive");
-            texts().any(recursive).then(|| Below { hidden: true, only: values(words, "", "--include") })
+            let recursive = |text: &str| {
+                short(text, &['r', 'R'])
+                    || is_cut(text, "--recursive")
+                    || is_cut(text, "--dereference-recursive")
+            };
+            texts()
+                .any(recursive)
+                .then(|| Below { hidden: true, only: values(words, "", "--include") })
         }
         "rg" => {
             let lists = |text: &str| matches!(text, "--files" | "--type-list" | "--version");
-            let types: Vec<String> =
-                values(words, "-t", "--type");
-            let plain = !types.is_empty() && types.iter().all(|t| PLAIN_TYPES.contains(&t.as_str()));
+            let types: Vec<String> = values(words, "-t", "--type");
+            let plain =
+                !types.is_empty() && types.iter().all(|t| PLAIN_TYPES.contains(&t.as_str()));
             if plain || texts().any(lists) {
                 return None;
             }
-            let hidden = texts().any(|text| short(text, &['.', 'u']) || text == "--hidden" || text == "--unrestricted");
+            let hidden = texts().any(|text| {
+                short(text, &['.', 'u']) || text == "--hidden" || text == "--unrestricted"
+            });
             let mut only = values(words, "-g", "--glob");
             only.extend(values(words, "", "--iglob"));
             only.retain(|glob| !glob.starts_with('!'));
@@ -74,9 +103,12 @@ fn values(words: &[Word], short: &str, long: &str) -> Vec<String> {
         let behind = || words.get(at + 1).map(|word| word.text().to_owned());
         if text == long || !short.is_empty() && text == short {
             found.extend(behind());
-        } else if let Some(value) = text.strip_prefix(long).and_then(|rest| rest.strip_prefix('=')) {
+        } else if let Some(value) = text.strip_prefix(long).and_then(|rest| rest.strip_prefix('='))
+        {
             found.push(value.to_owned());
-        } else if !short.is_empty() && let Some(value) = text.strip_prefix(short) {
+        } else if !short.is_empty()
+            && let Some(value) = text.strip_prefix(short)
+        {
             found.push(value.to_owned());
         }
     }

@@ -96,7 +96,8 @@ impl<'a> Direct<'a> {
                 // Somebody else's home, or a folder of the shell's own list.
                 _ => {
                     let name = rest.get(1..user)?;
-                    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+');
+                    let plain =
+                        |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'+');
                     name.bytes().all(plain).then_some(())?;
                     word.text = None;
                 }
@@ -132,8 +133,8 @@ impl<'a> Direct<'a> {
                     self.at += 1;
                 }
                 b'~' if self.at > from && self.line.as_bytes()[self.at - 1] == b'=' => return None,
-                b'/' | b'.' | b'_' | b'-' | b'+' | b',' | b':' | b'@' | b'%' | b'^' | b'=' | b'!'
-                | b'#' | b']' | b'~' => {
+                b'/' | b'.' | b'_' | b'-' | b'+' | b',' | b':' | b'@' | b'%' | b'^' | b'='
+                | b'!' | b'#' | b']' | b'~' => {
                     word.brackets += usize::from(matches!(byte, b']' | b'#' | b'!'));
                     word.push(char::from(byte));
                     self.at += 1;

@@ -258,7 +258,8 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
         && !raw.is_path();
     let harmless = if alike && !only_moves { harmless::judge(&name, raw) } else { None };
     let mut folders = raw.folders.clone();
-    let (is_harmless, obeys_folder, mut touches): (bool, Option<Obeys>, Vec<Touch>) = match harmless {
+    let (is_harmless, obeys_folder, mut touches): (bool, Option<Obeys>, Vec<Touch>) = match harmless
+    {
         Some(harmless) => {
             folders.extend(harmless.into.map(|path| Folder::new(path, When::Surely)));
             let redirects =

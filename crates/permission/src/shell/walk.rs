@@ -336,8 +336,7 @@ impl<'t> Walk<'_, 't> {
         let mut raw = Raw { folders: self.folders.clone(), ..Raw::default() };
         let around = self.around.take();
         let end = around.unwrap_or(node).end_byte();
-        raw.text =
-            self.line.get(node.start_byte()..end).unwrap_or_default().trim().to_owned();
+        raw.text = self.line.get(node.start_byte()..end).unwrap_or_default().trim().to_owned();
         let mut more = Vec::new();
         if let Some(around) = around {
             let behind = self.redirects(around);

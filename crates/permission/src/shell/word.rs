@@ -206,7 +206,9 @@ impl Words<'_> {
 /// The home folder, also where something is said for the case that there is none (`${HOME:?}`).
 fn is_home(name: &str) -> bool {
     name.strip_prefix("HOME").is_some_and(|rest| {
-        rest.is_empty() || matches!(rest, "%/" | "%%/") || rest.starts_with([':', '?', '-']) && !rest.starts_with(":+")
+        rest.is_empty()
+            || matches!(rest, "%/" | "%%/")
+            || rest.starts_with([':', '?', '-']) && !rest.starts_with(":+")
     })
 }
 

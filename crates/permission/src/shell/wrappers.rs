@@ -142,9 +142,8 @@ pub(super) fn inside(name: &str, raw: &Raw) -> Vec<Inside> {
         "git" => git(raw),
         _ => {
             let (runs, takes) = BY_NAME.get(name).copied().unwrap_or_default();
-            if runs.is_some_and(|words| {
-                raw.words.get(1).is_some_and(|w| words.contains(&w.text()))
-            }) {
+            if runs.is_some_and(|words| raw.words.get(1).is_some_and(|w| words.contains(&w.text())))
+            {
                 let rest = raw.words.get(2..).unwrap_or_default();
                 let skip = rest.iter().take_while(|w| w.text().starts_with('-')).count();
                 return command(raw, rest.get(skip..).unwrap_or_default());

@@ -244,7 +244,15 @@ fn plain_format(given: &Given<'_>) -> bool {
     let formats = given.options.iter().filter(|(name, _)| is_format(name));
     formats.filter_map(|(_, value)| *value).all(|value| {
         let named = [
-            "oneline", "short", "medium", "full", "fuller", "reference", "email", "raw", "author",
+            "oneline",
+            "short",
+            "medium",
+            "full",
+            "fuller",
+            "reference",
+            "email",
+            "raw",
+            "author",
             "committer",
         ];
         let plain = value.is_empty() || named.contains(&value) || value.contains('%');

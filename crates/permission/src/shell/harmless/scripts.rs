@@ -191,8 +191,8 @@ pub(super) fn awk(words: &[Word]) -> Option<Vec<&Word>> {
         return None;
     }
     const REACHES: &[&str] = &[
-        "system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "SYMTAB", "FUNCTAB", "function",
-        "func",
+        "system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "SYMTAB", "FUNCTAB",
+        "function", "func",
     ];
     for word in REACHES {
         if program.contains(*word) {
