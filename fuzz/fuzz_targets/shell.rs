@@ -1,10 +1,11 @@
 #![no_main]
 //! No line makes the analyser panic, and what it lets pass without a question it lets pass for what it
 //! says: printed again from what was read of it, with every word in quotes, the line is judged the same and
-//! prints the same; and a command that stands behind it is never swallowed.
+//! prints the same; and a command that stands behind it is never swallowed. Where both readers can read a
+//! line as a whole, they find the same in it.
 
 use libfuzzer_sys::fuzz_target;
-use toolwright_permission::{analyse, reprint};
+use toolwright_permission::{analyse, readings, reprint};
 
 fn is_harmless(line: &str) -> bool {
     let analysis = analyse(line);
@@ -17,6 +18,9 @@ fn is_harmless(line: &str) -> bool {
 
 fuzz_target!(|data: &[u8]| {
     let Ok(line) = std::str::from_utf8(data) else { return };
+    if let Some((direct, grammar)) = readings(line) {
+        assert_eq!(direct, grammar, "{line:?}");
+    }
     if !is_harmless(line) {
         return;
     }

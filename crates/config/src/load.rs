@@ -73,6 +73,8 @@ pub struct Config {
     pub left_out: Vec<LeftOut>,
     /// What those say of the sandbox who may loosen something.
     trusted_sandbox: Value,
+    /// The sandbox as the machine's administrator wants it.
+    managed_sandbox: Value,
 }
 
 /// What is not used of a file.
@@ -103,6 +105,7 @@ impl Config {
             origins: BTreeMap::new(),
             left_out: Vec::new(),
             trusted_sandbox: Value::Object(serde_json::Map::new()),
+            managed_sandbox: Value::Null,
         };
         for variable in NAMING {
             let named = env(variable).filter(|file| !file.is_empty()).map(PathBuf::from);
@@ -148,6 +151,8 @@ impl Config {
         config.say_what_is_left_out(worktree);
         config.hooks = hooks.in_order();
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
+        let managed = config.managed_sandbox.get("enabled").cloned();
+        config.settings.sandbox.managed = managed.and_then(|v| serde_json::from_value(v).ok());
         Ok(config)
     }
 
@@ -261,7 +266,11 @@ impl Config {
             }
         }
         if let Some(sandbox) = parsed.value.get("sandbox").filter(|_| !untrusted) {
-            merge(&mut self.trusted_sandbox, sandbox.clone());
+            let mut own = serde_json::json!({ "sandbox": sandbox });
+            if kind != LayerKind::Managed {
+                sandbox::keep_managed(&mut own, &self.managed_sandbox);
+            }
+            merge(&mut self.trusted_sandbox, own["sandbox"].take());
         }
         if !rules.is_empty() {
             self.layers.push(Layer { kind, origin: path.display().to_string(), rules });
@@ -313,6 +322,16 @@ impl Config {
         if kind == LayerKind::Project {
             self.warnings.extend(mcp::keep_to_itself(&mut value, path));
         }
+        if kind != LayerKind::Managed {
+            let lifted = sandbox::keep_managed(&mut value, &self.managed_sandbox);
+            if !lifted.is_empty() {
+                let what = lifted.join(", ");
+                let shown = path.display();
+                self.warnings.push(format!(
+                    "{shown}: {what}: set by this machine's administrator, so not used"
+                ));
+            }
+        }
         let servers = value.get("mcp").and_then(Value::as_object);
         for (name, _) in servers.into_iter().flatten().filter(|(_, entry)| mcp::defines(entry)) {
             // A server that is defined again is another one: nothing of the first may stay in it.
@@ -324,6 +343,9 @@ impl Config {
         }
         self.trace(path, &value);
         merge(&mut self.value, value);
+        if kind == LayerKind::Managed {
+            self.managed_sandbox = self.value.get("sandbox").cloned().unwrap_or_default();
+        }
         self.sources.push(Source { path: path.to_owned(), kind });
     }
 

@@ -20,6 +20,10 @@ pub struct SandboxSettings {
     /// Whether the caches of package managers and compilers are writable; they are.
     pub caches: Option<bool>,
     pub layer: Option<SandboxLayer>,
+    /// What the administrator of the machine says about `enabled`: neither the command line nor the
+    /// environment lifts it.
+    #[serde(skip)]
+    pub managed: Option<Enabled>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -83,17 +87,36 @@ pub enum SandboxLayer {
 /// Lists of which every file's entries count.
 pub(crate) const ADDED_UP: &[&str] = &["writable", "readable", "unreadable", "environment"];
 
-/// Leaves only what makes the fence tighter. Gives the names of what was taken out.
-pub(crate) fn only_tightening(settings: &mut Map<String, Value>) -> Vec<String> {
-    let Some(sandbox) = settings.get_mut("sandbox").and_then(Value::as_object_mut) else {
-        return Vec::new();
-    };
-    let tightens = |key: &str, value: &Value| match key {
+fn tightens(key: &str, value: &Value) -> bool {
+    match key {
         "enabled" => *value == json!(true) || *value == json!("on"),
         "network" => *value == json!("off"),
         "caches" => *value == json!(false),
         "unreadable" => true,
         _ => false,
+    }
+}
+
+/// Takes out of a file's settings what would loosen the fence that the machine's administrator drew.
+/// What they said nothing about stays. Gives the names of what was taken out.
+pub(crate) fn keep_managed(settings: &mut Value, managed: &Value) -> Vec<String> {
+    let own = settings.get_mut("sandbox").and_then(Value::as_object_mut);
+    let (Some(own), Some(managed)) = (own, managed.as_object()) else { return Vec::new() };
+    let lifted: Vec<String> = own
+        .iter()
+        .filter(|(key, value)| managed.contains_key(*key) && !tightens(key, value))
+        .map(|(key, _)| key.clone())
+        .collect();
+    for key in &lifted {
+        own.shift_remove(key);
+    }
+    lifted.into_iter().map(|key| format!("sandbox.{key}")).collect()
+}
+
+/// Leaves only what makes the fence tighter. Gives the names of what was taken out.
+pub(crate) fn only_tightening(settings: &mut Map<String, Value>) -> Vec<String> {
+    let Some(sandbox) = settings.get_mut("sandbox").and_then(Value::as_object_mut) else {
+        return Vec::new();
     };
     let loosening: Vec<String> = sandbox
         .iter()

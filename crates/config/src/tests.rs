@@ -187,3 +187,27 @@ fn instructions_come_from_the_root_down_and_one_name_wins() {
     let found = find_instructions(&setup.paths(), &work, Path::new(&work));
     assert_eq!(found.len(), 1, "{found:?}");
 }
+
+#[test]
+fn what_the_machines_administrator_says_of_the_sandbox_is_only_tightened() {
+    let managed = r#"{"sandbox":{"enabled":true,"network":["a.example"],"writable":["/srv"]}}"#;
+    let user = r#"{"sandbox":{"enabled":false,"network":"on","writable":["/"],"caches":true,"unreadable":["x"]}}"#;
+    let setup = Setup::new(&[
+        ("etc/toolwright/toolwright.json", managed),
+        ("config/toolwright/toolwright.json", user),
+        ("work/toolwright.json", r#"{"sandbox":{"network":"off","enabled":"auto"}}"#),
+    ]);
+    let config = setup.load(true, &[]).unwrap();
+    let sandbox = &config.value["sandbox"];
+    assert_eq!(sandbox["enabled"], true);
+    assert_eq!(sandbox["network"], "off", "tighter than the managed one");
+    assert_eq!(sandbox["writable"], serde_json::json!(["/srv"]));
+    // What they said nothing about is the user's.
+    assert_eq!(sandbox["caches"], true);
+    assert_eq!(sandbox["unreadable"], serde_json::json!(["x"]));
+    assert!(config.settings.sandbox.managed.is_some());
+    let said = config.warnings.join("\n");
+    assert!(said.contains("sandbox.enabled, sandbox.network, sandbox.writable"), "{said}");
+    let setup = Setup::new(&[("config/toolwright/toolwright.json", user)]);
+    assert_eq!(setup.load(true, &[]).unwrap().value["sandbox"]["enabled"], false);
+}

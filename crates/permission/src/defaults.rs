@@ -1,6 +1,7 @@
 //! What is allowed when nobody has said anything.
 
 use crate::rule::{Action, Layer, LayerKind, Rule};
+use crate::wildcard::matches;
 
 /// Names of files that usually hold secrets, and folders that keep keys. `*.env.example` is meant to
 /// be read.
@@ -50,6 +51,12 @@ pub fn shipped_defaults() -> Layer {
     rules.extend(SECRET_NAMES.iter().map(|pattern| rule("read", pattern, Ask)));
     rules.extend(NOT_SECRET.iter().map(|pattern| rule("read", pattern, Allow)));
     Layer { kind: LayerKind::Defaults, origin: "shipped defaults".to_owned(), rules }
+}
+
+/// Whether the shipped rules ask before a file of this name is read.
+pub fn is_secret_name(path: &str) -> bool {
+    let fits = |patterns: &[&str]| patterns.iter().any(|pattern| matches(path, pattern));
+    fits(SECRET_NAMES) && !fits(NOT_SECRET)
 }
 
 fn rule(permission: &str, pattern: &str, action: Action) -> Rule {

@@ -14,12 +14,12 @@ mod shell;
 mod wildcard;
 
 pub use approval::{Approval, Asked, Extent, Grant, Offer, Scope, Suggestion, agree, suggestions};
-pub use defaults::shipped_defaults;
+pub use defaults::{is_secret_name, shipped_defaults};
 pub use mode::{Mode, ModeCell, Stance};
 pub use policy::{Judgement, PLAN_FILES, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
 pub use shell::{
-    Analysis, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse, is_raw_device,
-    reprint,
+    Analysis, Below, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse,
+    is_raw_device, readings, reprint,
 };
 pub use wildcard::matches;

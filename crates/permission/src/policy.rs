@@ -1,7 +1,5 @@
 //! Judging a request by all layers.
 
-use std::path::{Path, PathBuf};
-
 use serde::Serialize;
 
 use crate::approval::{Approval, Scope};
@@ -81,8 +79,6 @@ pub struct Policy {
     stance: Stance,
     /// What was added to the shipped defaults.
     added: Vec<(String, String)>,
-    /// Folders of our own: nobody changes them by a tool.
-    protected: Vec<PathBuf>,
 }
 
 impl Policy {
@@ -107,12 +103,6 @@ impl Policy {
     pub fn with_mode(self, mode: Mode) -> Self {
         let stance = Stance { mode: ModeCell::new(mode), ..self.stance.clone() };
         self.with_stance(stance)
-    }
-
-    /// Writing into these folders is refused whatever the rules say.
-    pub fn protecting(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.protected.extend(folders);
-        self
     }
 
     pub fn stance(&self) -> &Stance {
@@ -160,7 +150,7 @@ impl Policy {
     /// by those inside it. With no rule at all the answer is *deny*.
     pub fn judge(&self, request: &Request) -> Judgement {
         let everything = self.stance.everything;
-        if let Some(floor) = self.floor(request).filter(|_| !everything) {
+        if let Some(floor) = request.floor.as_ref().filter(|_| !everything) {
             return Judgement::plain(Action::Deny, "the floor", format!("never allowed: {floor}"));
         }
         let verdict = self.verdict(request);
@@ -213,22 +203,14 @@ impl Policy {
         self.layers.chunk_by(|a, b| a.kind == b.kind)
     }
 
-    fn floor(&self, request: &Request) -> Option<String> {
-        if request.floor.is_some() || request.permission != "edit" {
-            return request.floor.clone();
-        }
-        let path = Path::new(request.also.as_deref().unwrap_or(&request.pattern));
-        let ours = self.protected.iter().find(|folder| path.starts_with(folder))?;
-        Some(format!("it changes {}, which is our own", ours.display()))
-    }
-
     /// The rule that counts, with its layer.
     fn verdict(&self, request: &Request) -> Option<(&Layer, &Rule)> {
         let about = |rule: &Rule| {
             matches(&request.pattern, &rule.pattern)
                 || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
-        let fits = |rule: &&Rule| matches(&request.permission, &rule.permission) && about(rule);
+        let meant = |own: &str| own == request.permission || matches(&request.permission, own);
+        let fits = |rule: &&Rule| meant(&rule.permission) && about(rule);
         let mut verdict = None;
         for layers in self.kinds() {
             let last = layers
@@ -299,11 +281,16 @@ impl Policy {
     }
 }
 
+/// Put together by hand: it is said of every command of every line.
 fn said_by(layer: &Layer, rule: &Rule) -> String {
-    format!(
-        "{} by the rule {} \"{}\" of {}",
-        rule.action, rule.permission, rule.pattern, layer.origin
-    )
+    let action = match rule.action {
+        Action::Allow => "allow",
+        Action::Ask => "ask",
+        Action::Deny => "deny",
+    };
+    let parts =
+        [action, " by the rule ", &rule.permission, " \"", &rule.pattern, "\" of ", &layer.origin];
+    parts.concat()
 }
 
 fn may_be_done_while_planning(request: &Request) -> bool {

@@ -199,20 +199,6 @@ fn everything_lifts_the_floor_and_ones_own_rules_but_no_administrators() {
 }
 
 #[test]
-fn our_own_folders_are_not_changed_by_tools() {
-    let all = layer(LayerKind::User, &[("*", "*", Action::Allow)]);
-    let policy = Policy::new(vec![shipped_defaults(), all])
-        .protecting(["/home/x/.local/share/toolwright".into()])
-        .with_mode(Mode::Auto);
-    let path = "/home/x/.local/share/toolwright/trust.json";
-    let judged = policy.judge(&request("edit", path));
-    assert_eq!((judged.action, judged.from.as_str()), (Action::Deny, "the floor"));
-    assert_eq!(policy.judge(&request("read", path)).action, Action::Allow);
-    let other = "/home/x/.local/share/toolwright-notes/a";
-    assert_eq!(policy.judge(&request("edit", other)).action, Action::Allow);
-}
-
-#[test]
 fn an_approval_does_not_lift_a_doubt() {
     let mut policy = Policy::new(vec![shipped_defaults()]);
     policy.approve(approval("bash", "*", false));

@@ -4,6 +4,16 @@
 /// too), `?` exactly one; a pattern that ends in a space and a star also matches without them, so
 /// `ls *` covers `ls` and `ls -la` but not `lsof`.
 pub fn matches(input: &str, pattern: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    // Most rules are about something else, and their first letter says so.
+    if let (Some(own), Some(first)) = (pattern.bytes().next(), input.bytes().next())
+        && !matches!(own, b'*' | b'?')
+        && slashed(own) != slashed(first)
+    {
+        return false;
+    }
     if let Some(head) = pattern.strip_suffix(" *")
         && covers(input.as_bytes(), head.as_bytes())
     {

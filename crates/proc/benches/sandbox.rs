@@ -2,15 +2,22 @@
 //! Run with `cargo bench -p toolwright-proc --bench sandbox`.
 //!
 //! The goals are 5 ms more with Landlock and 15 ms more with bubblewrap, on a machine that has nothing else
-//! to do. Where it has, the best rounds tell more than the median.
+//! to do. Where it has, the least tells more than the median, and time on the processor more than both.
+//! bubblewrap by itself, in the same run, says how much of it is not ours.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolwright_proc::sandbox::{Fence, Network, Sandbox, available};
+use toolwright_proc::sandbox::{Fence, Layer, Network, Sandbox, available};
 use toolwright_proc::{Ended, Spec};
 
 const ROUNDS: usize = 200;
@@ -40,11 +47,51 @@ async fn once(work: &Path, sandbox: Option<&Arc<Sandbox>>) -> Duration {
     start.elapsed()
 }
 
-/// The median and the twentieth part that went best, in milliseconds.
-fn summary(mut times: Vec<Duration>) -> (f64, f64) {
-    times.sort();
-    let at = |place: usize| times[place].as_secs_f64() * 1000.0;
-    (at(times.len() / 2), at(times.len() / 20))
+/// The program of the layer by itself, around the same command and with nothing hidden or opened: what
+/// remains of our time above this is our own.
+async fn raw(program: &Path, work: &Path) -> Duration {
+    let start = Instant::now();
+    let spec = Spec::new(program, work).arg("--ro-bind").arg("/").arg("/");
+    let mut child = spec.arg("/bin/sh").arg("-c").arg("true").spawn().unwrap();
+    assert_eq!(child.wait().await, Ended::Exit(0));
+    start.elapsed()
+}
+
+/// Time on processors that children took so far, in milliseconds: what others do on the machine counts
+/// less in it.
+fn processor_ms() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it is as large as the call expects, and zeroes are a valid value of it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let ms = |time: libc::timeval| time.tv_sec as f64 * 1000.0 + time.tv_usec as f64 / 1000.0;
+    ms(usage.ru_utime) + ms(usage.ru_stime)
+}
+
+#[derive(Default)]
+struct Times {
+    wall: Vec<f64>,
+    processor: f64,
+}
+
+impl Times {
+    fn measure(&mut self, counts: bool, work: impl FnOnce() -> Duration) {
+        let before = processor_ms();
+        let time = work();
+        if counts {
+            self.wall.push(time.as_secs_f64() * 1000.0);
+            self.processor += processor_ms() - before;
+        }
+    }
+
+    /// The least, the median, and the processor's time for one, in milliseconds.
+    fn summary(&mut self) -> (f64, f64, f64) {
+        self.wall.sort_by(f64::total_cmp);
+        let count = self.wall.len();
+        (self.wall[0], self.wall[count / 2], self.processor / count as f64)
+    }
 }
 
 fn main() {
@@ -65,28 +112,40 @@ fn main() {
         .iter()
         .map(|layer| Arc::new(Sandbox { layer: layer.clone(), fence: fence.clone() }))
         .collect();
+    let program = layers.iter().find_map(|layer| match layer {
+        Layer::Bubblewrap(found) => Some(found.program.clone()),
+        _ => None,
+    });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut bare = Vec::new();
-    let mut fenced = vec![Vec::new(); sandboxes.len()];
+    let (mut bare, mut alone) = (Times::default(), Times::default());
+    let mut fenced: Vec<Times> = sandboxes.iter().map(|_| Times::default()).collect();
     // In turns, so that whatever else the machine does falls on all.
     for round in 0..ROUNDS + 10 {
-        let time = runtime.block_on(once(&work, None));
-        let times: Vec<_> =
-            sandboxes.iter().map(|sandbox| runtime.block_on(once(&work, Some(sandbox)))).collect();
-        if round >= 10 {
-            bare.push(time);
-            times.into_iter().zip(&mut fenced).for_each(|(time, all)| all.push(time));
+        let counts = round >= 10;
+        bare.measure(counts, || runtime.block_on(once(&work, None)));
+        if let Some(program) = &program {
+            alone.measure(counts, || runtime.block_on(raw(program, &work)));
+        }
+        for (sandbox, times) in sandboxes.iter().zip(&mut fenced) {
+            times.measure(counts, || runtime.block_on(once(&work, Some(sandbox))));
         }
     }
-    let (bare, best_bare) = summary(bare);
-    println!("bare: {bare:.2} ms, at best {best_bare:.2} ms");
-    for (sandbox, times) in sandboxes.iter().zip(fenced) {
-        let (time, best) = summary(times);
-        let (more, best_more) = (time - bare, best - best_bare);
-        let ratio = time / bare;
+    println!("{:<22} {:>9} {:>9} {:>10} {:>9}", "", "least", "median", "processor", "more");
+    let (least, ..) = bare.summary();
+    let show = |name: &str, times: &mut Times| {
+        let (best, median, processor) = times.summary();
+        let (more, ratio) = (best - least, best / least);
         println!(
-            "{}: {time:.2} ms, {more:.2} ms more ({ratio:.1} times), at best {best_more:.2} ms more",
-            sandbox.layer
+            "{name:<22} {best:>6.2} ms {median:>6.2} ms {processor:>7.2} ms {more:>6.2} ms ({ratio:.1} times bare)"
         );
+        best
+    };
+    show("bare", &mut bare);
+    let raw = program.is_some().then(|| show("bwrap by itself", &mut alone));
+    for (sandbox, times) in sandboxes.iter().zip(&mut fenced) {
+        let best = show(&sandbox.layer.to_string(), times);
+        if let Some(raw) = raw.filter(|_| sandbox.layer.name() == "bubblewrap") {
+            println!("{:<22} {:.1} times bwrap by itself", "", best / raw);
+        }
     }
 }

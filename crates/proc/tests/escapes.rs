@@ -108,6 +108,7 @@ fn attempt(name: &str, root: &Path, number: i32) -> io::Result<()> {
                     .into(),
             )
         }
+        "signal" => checked(unsafe { libc::kill(number, 0) }.into()),
         "kill" => checked(unsafe { libc::kill(number, libc::SIGKILL) }.into()),
         "trace" => {
             let none: *mut libc::c_void = std::ptr::null_mut();
@@ -123,8 +124,8 @@ fn attempt(name: &str, root: &Path, number: i32) -> io::Result<()> {
             let socket = UdpSocket::bind("127.0.0.1:0")?;
             socket.send_to(b"x", ("127.0.0.1", number as u16)).map(drop)
         }
-        "socket" => UnixStream::connect(outside.join("socket")).map(drop),
-        "socket in temp" => UnixStream::connect(root.join("temp/socket")).map(drop),
+        "docker" => UnixStream::connect(outside.join("docker.sock")).map(drop),
+        "ssh-agent" => UnixStream::connect(root.join("temp/ssh-agent")).map(drop),
         "abstract socket" => {
             let address = SocketAddr::from_abstract_name(format!("tw-escape-{number}"))?;
             UnixStream::connect_addr(&address).map(drop)
@@ -344,6 +345,21 @@ async fn other_processes_are_out_of_reach() {
     }
 }
 
+/// The program that started it, which decides what it may do. A signal that is none shows the way.
+#[tokio::test]
+async fn the_parent_can_be_neither_signalled_nor_traced_nor_read() {
+    let own = std::process::id().cast_signed();
+    stopped_everywhere("signal", own, |_| {}).await;
+    let place = Place::new();
+    for name in ["trace", "environment"] {
+        for sandbox in sandboxes(&place.fence()) {
+            let layer = sandbox.layer.name();
+            let said = place.attack(name, own, Some(sandbox)).await;
+            assert!(said.contains("STOPPED"), "{name} behind {layer}: {said}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_network_is_off() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -368,12 +384,12 @@ async fn the_network_is_off() {
 async fn sockets_of_the_user_are_out_of_reach_with_and_without_network() {
     for network in [Network::Off, Network::On] {
         let place = Place::new();
-        let _socket = UnixListener::bind(place.root.join("outside/socket")).unwrap();
-        let _temp = UnixListener::bind(place.root.join("temp/socket")).unwrap();
+        let _socket = UnixListener::bind(place.root.join("outside/docker.sock")).unwrap();
+        let _temp = UnixListener::bind(place.root.join("temp/ssh-agent")).unwrap();
         let own = std::process::id().cast_signed() + i32::from(network == Network::On);
         let address = SocketAddr::from_abstract_name(format!("tw-escape-{own}")).unwrap();
         let _abstract = UnixListener::bind_addr(&address).unwrap();
-        for name in ["socket", "socket in temp", "abstract socket"] {
+        for name in ["docker", "ssh-agent", "abstract socket"] {
             assert!(place.attack(name, own, None).await.contains("ESCAPED"), "{name}");
             let fence = Fence { network: network.clone(), ..place.fence() };
             for sandbox in sandboxes(&fence) {

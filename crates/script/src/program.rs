@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use toolwright_proc::sandbox::Find;
 use toolwright_proc::{Ended, Spec, is_executable};
 use toolwright_tool::{
     Access, AnyTool, ErasedPlan, Plan, PlanContext, RunContext, ToolError, ToolOutput, Workspace,
@@ -30,12 +31,14 @@ pub struct Program {
     path: PathBuf,
     workspace: Arc<Workspace>,
     withheld: Vec<String>,
+    sandbox: Option<Find>,
 }
 
 impl Program {
     pub fn new(path: PathBuf, host: &Host) -> Self {
         let path = std::fs::canonicalize(&path).unwrap_or(path);
-        Self { path, workspace: Arc::clone(host.workspace()), withheld: host.withheld().to_vec() }
+        let (workspace, withheld) = (Arc::clone(host.workspace()), host.withheld().to_vec());
+        Self { path, workspace, withheld, sandbox: host.sandbox().cloned() }
     }
 
     /// Whether a file is one at all: something that can be run, and no text about it.
@@ -61,7 +64,8 @@ impl Program {
         if let Some(definition) = memory.and_then(|folder| recall(folder, &key, &bytes)) {
             return Ok(definition);
         }
-        let spec = self.spec().arg("--describe");
+        // Nobody is asked about this, so it must not be able to do anything.
+        let spec = self.spec().arg("--describe").fenced_by(self.sandbox.as_ref())?;
         let work = run(spec, String::new());
         let ran = tokio::time::timeout(DESCRIBE_LIMIT, work).await;
         let ran = ran.map_err(|_| {

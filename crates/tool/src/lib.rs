@@ -8,6 +8,7 @@
 
 mod access;
 mod batch;
+mod below;
 mod cache;
 mod capture;
 mod containment;

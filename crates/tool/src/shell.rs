@@ -9,6 +9,7 @@ use toolwright_permission::{
 };
 
 use crate::access::{Access, Extent, Plan};
+use crate::below;
 use crate::floor::{self, Harm};
 use crate::tame;
 use crate::workspace::{Workspace, normalise};
@@ -47,6 +48,13 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
                             }
                         }
                         None => is_known = false,
+                    }
+                }
+                if (harmless || contained)
+                    && let Some(below) = touch.below.as_ref().filter(|_| workspace.contains(&path))
+                {
+                    for secret in below::secrets(&path, below, workspace) {
+                        found.extend(of_touch(touch, secret, harmless, contained, workspace));
                     }
                 }
                 found.extend(of_touch(touch, shown(touch, path), harmless, contained, workspace));

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolwright_permission::{
-    Action, Layer, LayerKind, Mode, Policy, Request, Rule, Stance, analyse, reprint,
+    Action, Layer, LayerKind, Mode, Policy, Request, Rule, Stance, analyse, readings, reprint,
     shipped_defaults,
 };
 use toolwright_tool::{Access, Plan, Workspace};
@@ -72,6 +72,7 @@ fn folder() -> Folder {
         ("src/main.rs", "fn main() {}\n"),
         ("src/lib.rs", ""),
         ("sub/c.txt", "c\n"),
+        ("target/server.pem", "x\n"),
         (".git/config", "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = x\n"),
         (".git/HEAD", "ref: refs/heads/main\n"),
         ("evil/.git/config", hostile),
@@ -202,6 +203,19 @@ fn what_is_allowed_is_still_allowed_when_it_is_written_without_a_second_reading(
         );
         assert_eq!(reprint(&printed).as_ref(), Some(&printed), "{:?}", case.command);
     }
+}
+
+/// Two readers that share nothing but the question: where both can read a line, they find the same in it.
+#[test]
+fn both_readers_find_the_same_in_every_command_of_the_table() {
+    let mut compared = 0;
+    for case in table() {
+        if let Some((direct, grammar)) = readings(&case.command) {
+            assert_eq!(direct, grammar, "line {}: {:?}", case.line, case.command);
+            compared += 1;
+        }
+    }
+    assert!(compared > 700, "only {compared} were read by both");
 }
 
 #[test]

@@ -167,8 +167,11 @@ impl Protection {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let settings = &config.settings.sandbox;
+        // What an administrator requires is nobody's to switch off.
+        let required = settings.managed.map(SandboxMode::from).filter(|m| *m == SandboxMode::On);
         let mode_of = |settings: &SandboxSettings| {
-            let preferred = PREFERRED.get().copied().or_else(|| mode_named(&env(VARIABLE)?));
+            let preferred = required.or_else(|| PREFERRED.get().copied());
+            let preferred = preferred.or_else(|| mode_named(&env(VARIABLE)?));
             preferred.or(settings.enabled.map(SandboxMode::from)).unwrap_or_default()
         };
         let mode = mode_of(settings);

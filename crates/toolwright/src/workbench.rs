@@ -179,8 +179,7 @@ impl Workbench {
         let mut layers = vec![shipped_defaults()];
         layers.extend(self.config.layers.iter().cloned());
         layers.extend(agent.layer.clone());
-        let mut policy =
-            Policy::new(layers).with_stance(stance.clone()).protecting(self.own_folders());
+        let mut policy = Policy::new(layers).with_stance(stance.clone());
         // A store that cannot be read was named when the folder was opened.
         let kept = self.approvals().here().unwrap_or_default();
         kept.into_iter().for_each(|kept| policy.approve(kept.approval));
@@ -191,17 +190,6 @@ impl Workbench {
             policy.allow_outputs(real.as_deref().unwrap_or(folder));
         }
         policy
-    }
-
-    /// Where our state and the user's configuration lie, by name and by where the name leads.
-    fn own_folders(&self) -> Vec<PathBuf> {
-        let named = [
-            self.paths.data.clone(),
-            self.paths.config.join("toolwright"),
-            self.paths.config.join("opencode"),
-        ];
-        let real = named.iter().filter_map(|folder| std::fs::canonicalize(folder).ok());
-        real.chain(named.iter().cloned()).collect()
     }
 
     /// The built-in tools, with jobs of their own.

@@ -2,12 +2,6 @@
 
 use super::parse::Raw;
 
-const ONE: &[&str] = &[
-    "cat", "cd", "chmod", "chown", "cp", "echo", "env", "export", "grep", "kill", "killall", "ln",
-    "ls", "mkdir", "mv", "ps", "pwd", "rm", "rmdir", "sleep", "source", "tail", "touch", "unset",
-    "which",
-];
-
 const TWO: &[&str] = &[
     "bazel",
     "brew",
@@ -38,8 +32,8 @@ const TWO: &[&str] = &[
     "mc",
     "minikube",
     "mongosh",
-    "mysql",
     "mvn",
+    "mysql",
     "ng",
     "npm",
     "nvm",
@@ -48,8 +42,8 @@ const TWO: &[&str] = &[
     "pip",
     "pipenv",
     "pnpm",
-    "poetry",
     "podman",
+    "poetry",
     "psql",
     "pulumi",
     "pyenv",
@@ -105,12 +99,25 @@ pub(super) fn always(raw: &Raw) -> String {
         raw.words.iter().filter(|w| w.token).map(|w| w.source.as_str()).collect();
     let Some(first) = tokens.first() else { return raw.text.clone() };
     let second = tokens.get(1).copied().unwrap_or_default();
-    let pair = THREE_PAIRS.iter().any(|(a, list)| a == first && list.contains(&second));
+    let is_two = TWO.binary_search(first).is_ok();
+    let pair = || THREE_PAIRS.iter().any(|(a, list)| a == first && list.contains(&second));
     let count = match () {
-        () if pair || THREE.contains(first) => 3,
-        () if TWO.contains(first) => 2,
-        () if ONE.contains(first) => 1,
+        () if THREE.contains(first) || is_two && pair() => 3,
+        () if is_two => 2,
         () => 1,
     };
-    format!("{} *", tokens[..count.min(tokens.len())].join(" "))
+    let mut always = tokens[..count.min(tokens.len())].join(" ");
+    always.push_str(" *");
+    always
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_are_in_order_and_pairs_are_among_those_of_two() {
+        assert!(TWO.is_sorted());
+        assert!(THREE_PAIRS.iter().all(|(first, _)| TWO.contains(first)));
+    }
 }

@@ -53,14 +53,14 @@ const LOOKS: &[&str] = &[
 ];
 
 pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Option<String> {
-    let looks = raw.words.iter().skip(1).any(|word| LOOKS.contains(&word.text()));
+    let looks = || raw.words.iter().skip(1).any(|word| LOOKS.contains(&word.text()));
     let formats = matches!(
         (name, raw.words.get(1).map(Word::text)),
         ("cryptsetup", Some("luksFormat" | "erase")) | ("nvme", Some("format" | "sanitize"))
     ) || name == "hdparm"
         && raw.words.iter().any(|w| w.text().starts_with("--security-erase"))
         || name == "badblocks" && raw.words.iter().any(|w| matches!(w.text(), "-w" | "-n"));
-    if name.starts_with("mkfs") || MAKERS.contains(&name) && !looks || formats {
+    if name.starts_with("mkfs") || MAKERS.contains(&name) && !looks() || formats {
         return Some(format!("it makes a file system or changes partitions: {}", raw.text));
     }
     let script =

@@ -3,9 +3,12 @@
 //!
 //! What is not understood is never taken for harmless: a line that does not parse, a command that is
 //! computed, a script in another language, and whatever two readers of the line read differently
-//! (`parse.rs` by the grammar of bash, `plain.rs` by a few rules of our own).
+//! (`direct.rs`, or `walk.rs` by the grammar of bash, and `plain.rs` by a few rules of its own).
 
 mod arity;
+mod deep;
+mod direct;
+mod direct_word;
 mod floor;
 mod harmless;
 mod parse;
@@ -13,13 +16,14 @@ mod paths;
 mod plain;
 mod print;
 mod runners;
+mod walk;
 mod word;
 mod wrappers;
 
 #[cfg(test)]
 mod tests;
 
-use parse::Raw;
+use parse::{Raw, Reader};
 
 pub use floor::is_raw_device;
 pub use print::reprint;
@@ -81,15 +85,33 @@ pub struct Touch {
     pub pattern: bool,
     /// The folders that the line has changed to before, one after the other.
     pub folders: Vec<Folder>,
+    /// Of a folder, what is below it is read too.
+    pub below: Option<Below>,
+}
+
+/// What of a folder a command reads that looks through all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// Also what begins with a dot.
+    pub hidden: bool,
+    /// Only what is called like one of these; everything if there is none.
+    pub only: Vec<String>,
 }
 
 /// A folder that a line changes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Eq)]
 pub struct Folder {
     pub path: String,
     pub when: When,
     /// It stood behind a condition: sure only as long as that is known to hold.
     pub(crate) conditional: bool,
+}
+
+/// How it came to be sure is of no account to whoever looks at a whole line.
+impl PartialEq for Folder {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.path, self.when) == (&other.path, other.when)
+    }
 }
 
 impl Folder {
@@ -121,17 +143,56 @@ pub enum TouchKind {
 
 /// Takes a command line apart.
 pub fn analyse(line: &str) -> Analysis {
+    analyse_by(line, Reader::First)
+}
+
+/// What the two readers make of a line that both can read as a whole, to be compared: nothing of a line
+/// that one of them gives up on. Where the grammar is less sure of a folder, so is the first of both: it
+/// takes `a && b | c` for a pipe with a list in it, now and then.
+pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
+    let read = direct::parse(line, &[]).filter(|_| !parse::has_unseen(line))?;
+    let tree = parse::parse(line, &[], Reader::Grammar);
+    let gives_up = |(own, other): (&Raw, &Raw)| {
+        let words = own.words.iter().zip(&other.words);
+        words.into_iter().any(|(own, other)| {
+            own.text.is_some() && other.text.is_none() || other.pattern && !own.pattern
+        })
+    };
+    if !tree.problems.is_empty() || read.commands.iter().zip(&tree.commands).any(gives_up) {
+        return None;
+    }
+    let mut direct = analyse_by(line, Reader::First);
+    let mut grammar = analyse_by(line, Reader::Grammar);
+    let weaken = |own: &mut [Folder], other: &[Folder]| {
+        let unsure = own.iter_mut().zip(other).filter(|(_, other)| other.when == When::Perhaps);
+        unsure.for_each(|(own, _)| own.when = When::Perhaps);
+    };
+    for (own, other) in direct.commands.iter_mut().zip(&mut grammar.commands) {
+        weaken(&mut own.folders, &other.folders);
+        // The grammar is not asked what stands behind a pipe.
+        other.touches.retain(|touch| touch.below.is_none() || own.touches.contains(touch));
+        for (own, other) in own.touches.iter_mut().zip(&other.touches) {
+            weaken(&mut own.folders, &other.folders);
+        }
+    }
+    Some((direct, grammar))
+}
+
+fn analyse_by(line: &str, reader: Reader) -> Analysis {
     let mut analysis = Analysis::default();
-    let parsed = parse::parse(line, &[]);
+    let parsed = parse::parse(line, &[], reader);
     let alike = harmless::reads_alike(line, &parsed.commands);
-    look_at(parsed, alike, DEPTH, &mut analysis);
+    look_at(parsed, alike, (DEPTH, reader), &mut analysis);
     if analysis.tainted || !analysis.unknown.is_empty() || analysis.floor.is_some() {
         analysis.commands.iter_mut().for_each(|command| command.harmless = false);
     }
     analysis
 }
 
-fn look_at(parsed: parse::Parsed, alike: bool, depth: usize, analysis: &mut Analysis) {
+/// How many levels more are looked at, and who reads them.
+type Deeper = (usize, Reader);
+
+fn look_at(parsed: parse::Parsed, alike: bool, depth: Deeper, analysis: &mut Analysis) {
     for problem in parsed.problems {
         note(problem, analysis);
     }
@@ -169,7 +230,7 @@ fn moves(raw: &Raw) -> Option<Option<String>> {
     })
 }
 
-fn look_at_command(raw: &Raw, alike: bool, depth: usize, analysis: &mut Analysis) {
+fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysis) {
     if analysis.commands.len() >= COMMANDS_CAP {
         return note("it holds too many commands to be judged".to_owned(), analysis);
     }
@@ -195,11 +256,10 @@ fn look_at_command(raw: &Raw, alike: bool, depth: usize, analysis: &mut Analysis
         && raw.redirects.is_empty()
         && raw.assigned.is_empty()
         && !raw.is_path();
-    let touches = paths::touches(raw);
-    analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
     let harmless = if alike && !only_moves { harmless::judge(&name, raw) } else { None };
     let mut folders = raw.folders.clone();
-    let (is_harmless, obeys_folder, touches) = match harmless {
+    let (is_harmless, obeys_folder, mut touches): (bool, Option<Obeys>, Vec<Touch>) = match harmless
+    {
         Some(harmless) => {
             folders.extend(harmless.into.map(|path| Folder::new(path, When::Surely)));
             let redirects =
@@ -207,8 +267,13 @@ fn look_at_command(raw: &Raw, alike: bool, depth: usize, analysis: &mut Analysis
             let reads = redirects.filter(|touch| touch.path != "/dev/null").collect::<Vec<_>>();
             (true, harmless.obeys, reads.into_iter().chain(harmless.reads).collect())
         }
-        None => (false, None, touches),
+        None => {
+            let touches = paths::touches(&name, raw);
+            analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
+            (false, None, touches)
+        }
     };
+    deep::mark(&name, raw, &mut touches);
     analysis.commands.push(ShellCommand {
         text: raw.text.clone(),
         always: arity::always(raw),
@@ -224,14 +289,16 @@ fn look_at_command(raw: &Raw, alike: bool, depth: usize, analysis: &mut Analysis
     if let Some(why) = runners::runs(&name, raw) {
         note(why, analysis);
     }
+    let (levels, reader) = depth;
     for inside in wrappers::inside(&name, raw) {
+        let deeper = (levels.saturating_sub(1), reader);
         match inside {
-            _ if depth == 0 => {
+            _ if levels == 0 => {
                 note(format!("too many commands inside each other: {}", raw.text), analysis);
             }
-            wrappers::Inside::Command(inner) => look_at_command(&inner, false, depth - 1, analysis),
+            wrappers::Inside::Command(inner) => look_at_command(&inner, false, deeper, analysis),
             wrappers::Inside::Line(line) => {
-                look_at(parse::parse(&line, &raw.folders), false, depth - 1, analysis);
+                look_at(parse::parse(&line, &raw.folders, reader), false, deeper, analysis);
             }
             wrappers::Inside::Unknown(why) => note(why, analysis),
         }

@@ -1,6 +1,9 @@
 //! The paths that common commands name. What a command writes that is not known here is still asked
 //! about: it is the command itself that rules are about.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::parse::Raw;
 use super::word::Word;
 use super::{Touch, TouchKind};
@@ -150,24 +153,56 @@ pub(super) fn of_word(word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
 }
 
 fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
-    let touch =
-        |path: String| Touch { path, kind, pattern: word.pattern, folders: raw.folders.clone() };
+    let touch = |path: String| Touch {
+        path,
+        kind,
+        pattern: word.pattern,
+        folders: raw.folders.clone(),
+        below: None,
+    };
     paths.into_iter().filter(|path| !path.is_empty()).map(touch).collect()
 }
 
-pub(super) fn touches(raw: &Raw) -> Vec<Touch> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Remover,
+    Copier,
+    Writer,
+    Reader,
+    Searcher,
+    Other,
+}
+
+/// What is known of a program by its name, looked up once for each command.
+static PROGRAMS: LazyLock<HashMap<&str, (Class, &[&str])>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, (Class, &[&str])> = HashMap::new();
+    let lists = [
+        (Class::Searcher, SEARCHERS),
+        (Class::Reader, READERS),
+        (Class::Writer, WRITERS),
+        (Class::Copier, COPIERS),
+        (Class::Remover, REMOVERS),
+    ];
+    for (class, names) in lists {
+        all.extend(names.iter().map(|name| (*name, (class, &[][..]))));
+    }
+    for (name, options) in WRITING_OPTIONS {
+        all.entry(name).or_insert((Class::Other, &[])).1 = options;
+    }
+    all
+});
+
+pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
     let mut found: Vec<Touch> = Vec::new();
     let mut add = |word: &Word, kind: TouchKind| found.extend(of_word(word, kind, raw));
     for redirect in &raw.redirects {
         add(&redirect.to, if redirect.writes { Write } else { Read });
     }
-    let name = raw.program().unwrap_or_default();
-    let options = WRITING_OPTIONS.iter().find(|(program, _)| *program == name);
-    let options = options.map_or(&[][..], |(_, options)| *options);
+    let (class, options) = PROGRAMS.get(name).copied().unwrap_or((Class::Other, &[]));
     let (named_words, valued) = operands(raw, options);
     let has = |short: char, long: &str| has_option(raw, short, long);
-    match name.as_str() {
-        name if REMOVERS.contains(&name) => {
+    match name {
+        name if class == Class::Remover => {
             // A computed word may be the option.
             let tree = has('r', "--recursive")
                 || has('R', "--recursive")
@@ -215,15 +250,15 @@ pub(super) fn touches(raw: &Raw) -> Vec<Touch> {
             first.iter().for_each(|word| add(word, Read));
             rest.iter().for_each(|word| add(word, Write));
         }
-        name if COPIERS.contains(&name) => {
+        _ if class == Class::Copier => {
             let last = named_words.len().saturating_sub(1);
             for (at, word) in named_words.iter().enumerate() {
                 add(word, if at == last && valued.is_empty() { Write } else { Read });
             }
         }
-        name if WRITERS.contains(&name) => named_words.iter().for_each(|word| add(word, Write)),
-        name if READERS.contains(&name) => named_words.iter().for_each(|word| add(word, Read)),
-        name if SEARCHERS.contains(&name) => {
+        _ if class == Class::Writer => named_words.iter().for_each(|word| add(word, Write)),
+        _ if class == Class::Reader => named_words.iter().for_each(|word| add(word, Read)),
+        _ if class == Class::Searcher => {
             named_words.iter().skip(1).for_each(|word| add(word, Read));
         }
         _ => {}

@@ -18,8 +18,7 @@ pub(crate) struct PlainWord<'a> {
 
 /// The commands of a line that is plain.
 pub(crate) fn commands(line: &str) -> Option<Vec<Plain<'_>>> {
-    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if line.chars().any(|c| odd(c) || super::parse::is_unseen(c)) {
+    if super::parse::has_unseen(line) {
         return None;
     }
     let mut reader = Reader { line, at: 0 };
@@ -178,6 +177,8 @@ impl<'a> Reader<'a> {
                 }
                 '}' | ']' | '~' | '=' | '!' | '#' | '%' | '+' | ',' | '-' | '.' | '/' | ':'
                 | '@' | '^' | '_' => text.extend(self.take()),
+                // Letters to a shell, and operators to whoever reads over them.
+                '；' | '｜' | '＆' | '＞' | '＜' | '＄' | '｀' => return None,
                 c if c.is_ascii_alphanumeric() || !c.is_ascii() => text.extend(self.take()),
                 _ => return None,
             }

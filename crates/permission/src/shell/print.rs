@@ -9,7 +9,7 @@ use super::word::Word;
 ///
 /// Nothing for a line whose words are computed.
 pub fn reprint(line: &str) -> Option<String> {
-    let parsed = parse::parse(line, &[]);
+    let parsed = parse::parse(line, &[], parse::Reader::First);
     if !parsed.problems.is_empty() || parsed.tainted {
         return None;
     }

@@ -1,6 +1,9 @@
 //! Options by which programs run other programs. Whoever allowed `git *` did not mean
 //! `git -c core.pager=…`: such a command is in doubt whatever its name is.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::parse::Raw;
 use super::word::Word;
 
@@ -87,13 +90,16 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
 ];
 
+static BY_NAME: LazyLock<HashMap<&str, &[&str]>> =
+    LazyLock::new(|| RUNNERS.iter().copied().collect());
+
 /// Programs whose words are programs in languages of their own.
 const LANGUAGES: &[&str] = &["awk", "gawk", "mawk", "nawk"];
 
 pub(super) fn runs(name: &str, raw: &Raw) -> Option<String> {
     let words = raw.words.get(1..).unwrap_or_default();
     let doubt = |word: &Word| format!("it may run another program by {}", word.source);
-    if let Some((_, marks)) = RUNNERS.iter().find(|(program, _)| *program == name) {
+    if let Some(marks) = BY_NAME.get(name) {
         let marked = |word: &&Word| marks.iter().any(|mark| is_marked(word.text(), mark, name));
         return words.iter().find(marked).map(doubt);
     }

@@ -393,6 +393,71 @@ mod properties {
         "~root",
     ];
 
+    const STATEMENTS: &[&str] = &[
+        "ls",
+        "cd a",
+        "cd ..",
+        "rm -rf \"$HOME\"/x",
+        "cat 'a b' c\\ d",
+        "echo $(cd b; pwd) > y",
+        "echo \"x $(ls $(pwd)) y\"",
+        "A=1 B=x/y make -j 4",
+        "(cd x && rm y)",
+        "(a; b) ",
+        "for f in *.txt 'b c'; do sed -i s/a/b/ \"$f\"; done",
+        "while read l; do echo $l; done",
+        "until a; do b; done",
+        "if a; then b; elif c; then d; else e; fi",
+        "cp a b 2>/dev/null",
+        "a > b c 2>&1",
+        "a 2>&1 b",
+        "a < b >> c",
+        "a &> b",
+        "a >| b",
+        "find . -name \\*.rs -exec rm {} \\;",
+        "git -C a log -5 stash@{0}",
+        "xargs -n 1 rm",
+        "bash -c 'rm x | cat > y'",
+        "rm ~/x ~",
+        "cat [ab]*.txt",
+        "sudo -u x rm -r /",
+        "env A=1 rm x",
+        "rg -n foo",
+        "grep -r x",
+        "d",
+        "export A=1",
+        "A=1",
+        "! a",
+        "time a",
+        "[ -f x ]",
+        "{ a; }",
+        "f() { a; }",
+        "a <<E\nx\nE\n",
+        "case x in y) z;; esac",
+        "# note\n",
+    ];
+
+    const JOINTS: &[&str] = &[
+        "",
+        " ",
+        ";",
+        "; ",
+        " && ",
+        "&&",
+        " || ",
+        " | ",
+        "|",
+        " & ",
+        "&",
+        "\n",
+        " \\\n ",
+        " > z",
+        " 2>/dev/null",
+        " # x\n",
+        " |\n",
+        " &&\n",
+    ];
+
     proptest! {
         /// Whatever it is, it is taken apart or said to be unknown, and never a panic.
         #[test]
@@ -413,6 +478,31 @@ mod properties {
                 prop_assert_eq!(reprint(&printed), Some(printed));
                 let longer = format!("{line}\nrm x");
                 prop_assert!(!is_harmless(&longer), "{:?}", longer);
+            }
+        }
+
+        /// Where both readers can read a line as a whole, they find the same in it.
+        #[test]
+        fn both_readers_find_the_same(
+            pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 1..14)
+        ) {
+            let line: String = pieces.concat();
+            if let Some((direct, grammar)) = readings(&line) {
+                prop_assert_eq!(direct, grammar, "{:?}", line);
+            }
+        }
+
+        /// The same for lines that are more likely to be ones.
+        #[test]
+        fn both_readers_find_the_same_in_statements(
+            pieces in prop::collection::vec(
+                (prop::sample::select(STATEMENTS.to_vec()), prop::sample::select(JOINTS.to_vec())),
+                1..6,
+            )
+        ) {
+            let line: String = pieces.iter().flat_map(|(a, b)| [*a, *b]).collect();
+            if let Some((direct, grammar)) = readings(&line) {
+                prop_assert_eq!(direct, grammar, "{:?}", line);
             }
         }
 

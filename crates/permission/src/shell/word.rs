@@ -86,7 +86,7 @@ impl Words<'_> {
         let at_start = before.is_empty() || before.ends_with(['=', ':']);
         match node.kind() {
             "word" | "number" | "command_name" | "special_variable_name" => {
-                let pattern = source.contains(['*', '?', '[']) || is_brace(source);
+                let pattern = has_pattern(source) || is_brace(source);
                 let tilde = at_start && source.starts_with('~') || source.contains("=~");
                 let user = source.split('/').next().unwrap_or_default();
                 if at_start && source.starts_with('~') && user != "~" {
@@ -122,7 +122,7 @@ impl Words<'_> {
                     end = child.end_byte();
                     let before = format!("{}{gap}", whole.text.as_deref().unwrap_or("x"));
                     let piece = self.value(child, &before);
-                    whole.pattern |= piece.pattern;
+                    whole.pattern |= piece.pattern || gap.contains('[');
                     whole.home |= piece.home;
                     whole.text = whole.text.zip(piece.text).map(|(text, more)| text + gap + &more);
                 }
@@ -194,13 +194,35 @@ impl Words<'_> {
                 Piece { text: Some(value.clone()), pattern, home }
             }
             Some(None) => Piece::default(),
-            None if at_start && name == "HOME" => {
+            None if at_start && is_home(name) => {
                 Piece { text: Some("~".to_owned()), pattern: false, home: true }
             }
             None if at_start && name == "PWD" => Piece::literal("."),
             None => Piece::default(),
         }
     }
+}
+
+/// The home folder, also where something is said for the case that there is none (`${HOME:?}`).
+fn is_home(name: &str) -> bool {
+    name.strip_prefix("HOME").is_some_and(|rest| {
+        rest.is_empty()
+            || matches!(rest, "%/" | "%%/")
+            || rest.starts_with([':', '?', '-']) && !rest.starts_with(":+")
+    })
+}
+
+/// A star, a question mark or a bracket without a backslash before it.
+fn has_pattern(source: &str) -> bool {
+    let mut characters = source.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' => drop(characters.next()),
+            '*' | '?' | '[' => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 fn is_brace(source: &str) -> bool {

@@ -1,5 +1,8 @@
 //! Commands that run other commands: looked through.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::parse::{Input, Raw};
 use super::word::Word;
 use super::{Folder, When};
@@ -102,6 +105,20 @@ const RUNNERS: &[(&str, &[&str])] = &[
     ("pnpm", &["exec"]),
 ];
 
+type Known = (Option<&'static [&'static str]>, Option<&'static [&'static str]>);
+
+/// The words behind which a program runs others, and the options of a wrapper that take a word.
+static BY_NAME: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, Known> = HashMap::new();
+    for (name, words) in RUNNERS {
+        all.entry(name).or_default().0 = Some(words);
+    }
+    for (name, takes) in WRAPPERS {
+        all.entry(name).or_default().1 = Some(takes);
+    }
+    all
+});
+
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"];
 
 pub(super) fn inside(name: &str, raw: &Raw) -> Vec<Inside> {
@@ -124,16 +141,15 @@ pub(super) fn inside(name: &str, raw: &Raw) -> Vec<Inside> {
         "find" | "fd" | "fdfind" => find(raw),
         "git" => git(raw),
         _ => {
-            let runs = |(program, words): &&(&str, &[&str])| {
-                *program == name && raw.words.get(1).is_some_and(|w| words.contains(&w.text()))
-            };
-            if RUNNERS.iter().any(|row| runs(&row)) {
+            let (runs, takes) = BY_NAME.get(name).copied().unwrap_or_default();
+            if runs.is_some_and(|words| raw.words.get(1).is_some_and(|w| words.contains(&w.text())))
+            {
                 let rest = raw.words.get(2..).unwrap_or_default();
                 let skip = rest.iter().take_while(|w| w.text().starts_with('-')).count();
                 return command(raw, rest.get(skip..).unwrap_or_default());
             }
-            match WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name) {
-                Some((_, takes)) => wrapped(name, raw, takes),
+            match takes {
+                Some(takes) => wrapped(name, raw, takes),
                 None => Vec::new(),
             }
         }

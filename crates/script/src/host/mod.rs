@@ -108,6 +108,10 @@ impl Host {
         &self.options.withheld
     }
 
+    pub(crate) fn sandbox(&self) -> Option<&Find> {
+        self.options.sandbox.as_ref()
+    }
+
     pub(crate) fn facts(&self) -> Value {
         let variable = |name: &str| self.options.environment.get(name).cloned();
         let platform = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };

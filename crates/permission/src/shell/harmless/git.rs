@@ -101,6 +101,18 @@ const ROWS: &[(&str, &str, &str, bool)] = &[
     ("check-ignore", "vnq", "verbose non-matching no-index quiet", true),
     ("check-attr", "a", "all cached", true),
     ("cherry", "v", "verbose abbrev?", true),
+    (
+        "for-each-ref",
+        "",
+        "sort= format= count= points-at= contains? no-contains? merged? no-merged? ignore-case",
+        true,
+    ),
+    (
+        "diff-tree",
+        "prtsczuM::C::",
+        "no-commit-id name-only name-status stat? numstat shortstat summary patch root raw cc diff-filter= find-renames? abbrev? no-renames",
+        true,
+    ),
     ("range-diff", "s", "no-patch stat? no-color color? creation-factor=", true),
 ];
 
@@ -200,12 +212,16 @@ fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
             let shows = first == Some("show") || given.operands.is_empty();
             shows.then(Vec::new)
         }
+        // With a second word it would point somewhere else.
+        "symbolic-ref" => {
+            let given = only(Allowed { short: "q", long: "short quiet", number: false })?;
+            (given.operands.len() == 1).then(Vec::new)
+        }
         "config" => match rest {
             [option, key] if matches!(option.text(), "--get" | "get" | "--get-all") => {
-                let key = key.text().to_lowercase();
-                let plain = ["user.", "core.", "remote.", "branch.", "init.", "pull.", "push."];
-                plain.iter().any(|section| key.starts_with(section)).then(Vec::new)
+                is_plain_key(key).then(Vec::new)
             }
+            [key] => is_plain_key(key).then(Vec::new),
             _ => None,
         },
         "var" => given(rest, NO_OPTIONS).map(|_| Vec::new()),
@@ -222,12 +238,30 @@ fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
     }
 }
 
+fn is_plain_key(key: &Word) -> bool {
+    let key = key.text().to_lowercase();
+    let plain = ["user.", "core.", "remote.", "branch.", "init.", "pull.", "push."];
+    plain.iter().any(|section| key.starts_with(section))
+}
+
 /// A format may ask for signatures, which another program looks at.
 fn plain_format(given: &Given<'_>) -> bool {
-    let formats = given.options.iter().filter(|(name, _)| matches!(*name, "format" | "pretty"));
+    let is_format = |name: &str| matches!(name, "format" | "pretty" | "group");
+    let formats = given.options.iter().filter(|(name, _)| is_format(name));
     formats.filter_map(|(_, value)| *value).all(|value| {
-        let named = ["oneline", "short", "medium", "full", "fuller", "reference", "email", "raw"];
-        let plain = named.contains(&value) || value.contains('%');
+        let named = [
+            "oneline",
+            "short",
+            "medium",
+            "full",
+            "fuller",
+            "reference",
+            "email",
+            "raw",
+            "author",
+            "committer",
+        ];
+        let plain = value.is_empty() || named.contains(&value) || value.contains('%');
         plain
             && !value.contains("%G")
             && !value.contains("signature")

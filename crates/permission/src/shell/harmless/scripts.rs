@@ -189,11 +189,18 @@ pub(super) fn awk(words: &[Word]) -> Option<Vec<&Word>> {
     }
     let program = program.text.as_deref().filter(|_| !program.pattern)?;
     let sets = |word: &&Word| word.text().contains('=');
-    if program.contains(['>', '|', '@', '\\']) || files.iter().any(sets) {
+    // Before the first action there are only conditions, which compare by `>` and join by `|`.
+    let actions = program.find('{').map_or("", |at| &program[at..]);
+    let cut = program.contains("\\\n") || program.ends_with('\\');
+    if actions.contains(['>', '|']) || program.contains('@') || cut || files.iter().any(sets) {
         return None;
     }
-    for word in ["system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "function", "func"] {
-        if program.contains(word) {
+    const REACHES: &[&str] = &[
+        "system", "getline", "ARGV", "ARGC", "ENVIRON", "PROCINFO", "SYMTAB", "FUNCTAB",
+        "function", "func",
+    ];
+    for word in REACHES {
+        if program.contains(*word) {
             return None;
         }
     }

@@ -1,5 +1,8 @@
 //! Programs that read files or nothing and print: their options that keep it so.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::super::Obeys;
 use super::super::word::Word;
 use super::options::{Allowed, Given, given};
@@ -80,6 +83,7 @@ const ROWS: &[Row] = &[
     ),
     ("hexdump", "Cn:s:bcdovx", "canonical", Paths),
     ("strings", "an:t:e:w", "all bytes= radix= encoding=", Paths),
+    ("xxd", "bEpuil:s:c:g:", "", OnePath),
     ("base64", "dw:i", "decode wrap= ignore-garbage", OnePath),
     (
         "uniq",
@@ -191,12 +195,15 @@ const ROWS: &[Row] = &[
     ("numfmt", "d:", "from= to= suffix= padding= field= delimiter=", Words),
 ];
 
+static BY_NAME: LazyLock<HashMap<&str, &Row>> =
+    LazyLock::new(|| ROWS.iter().map(|row| (row.0, row)).collect());
+
 /// Options by which a pattern is given, or none is needed.
 const PATTERN_GIVEN: &[&str] = &["e", "regexp", "files", "type-list", "version"];
 
 /// What it reads, if it is on the list and so are its options.
 pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> {
-    let (_, short, long, operands) = ROWS.iter().find(|(row, ..)| *row == name)?;
+    let (_, short, long, operands) = BY_NAME.get(name)?;
     let number = matches!(name, "head" | "tail" | "grep" | "fold" | "diff" | "nl" | "seq");
     // `tree` takes the next word for a pattern, whatever is attached, and goes on with options behind `--`.
     let odd = |word: &Word| word.text() == "--" || word.text().contains(['I', 'P']);
@@ -209,6 +216,8 @@ pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> 
     }
     let Given { options, operands: found } = given(words, Allowed { short, long, number })?;
     match operands {
+        // Some programs read more words from a file behind an `@`.
+        Paths if name == "strings" && found.iter().any(|w| w.text().starts_with('@')) => None,
         Paths => Some(found),
         OnePath => (found.len() <= 1 && found.iter().all(|w| !w.pattern)).then_some(found),
         PatternThenPaths => {
