@@ -182,11 +182,28 @@ impl Files {
         parts: impl IntoIterator<Item = &'a [u8]>,
         mode: Option<fs::Permissions>,
     ) -> Result<(), ToolError> {
+        let failed = cannot_write(path);
+        self.write_with(path, mode, |beside| {
+            let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
+            for part in parts {
+                buffered.write_all(part).map_err(&failed)?;
+            }
+            buffered.flush().map_err(&failed)
+        })
+    }
+
+    /// As [`Self::write`], with whatever `fill` puts into the new file; where it fails, the old content
+    /// stays.
+    pub fn write_with(
+        &self,
+        path: &Path,
+        mode: Option<fs::Permissions>,
+        fill: impl FnOnce(&mut fs::File) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
         self.check_write(path)?;
-        let failed =
-            |e: io::Error| ToolError::for_model(format!("Cannot write {}: {e}", path.display()));
+        let failed = cannot_write(path);
         let folder = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder).map_err(failed)?;
+        fs::create_dir_all(folder).map_err(&failed)?;
         // Something may have put a link there since the plan was made and approved.
         still_the_same(path, folder)?;
         let existing = fs::metadata(path).ok();
@@ -196,27 +213,24 @@ impl Files {
         }
         if existing.is_some() {
             // A file that may not be written must not be replaced either.
-            fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
+            fs::OpenOptions::new().write(true).open(path).map_err(&failed)?;
         }
-        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
-        let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
-        for part in parts {
-            buffered.write_all(part).map_err(failed)?;
-        }
-        let beside = buffered.into_inner().map_err(|e| failed(e.into_error()))?;
+        let mut beside =
+            tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(&failed)?;
+        fill(beside.as_file_mut())?;
         let mode = match &existing {
             Some(existing) => {
                 use std::os::unix::fs::{MetadataExt, fchown};
-                let own = beside.as_file().metadata().map_err(failed)?;
+                let own = beside.as_file().metadata().map_err(&failed)?;
                 if (own.uid(), own.gid()) != (existing.uid(), existing.gid()) {
                     let (user, group) = (Some(existing.uid()), Some(existing.gid()));
-                    fchown(beside.as_file(), user, group).map_err(failed)?;
+                    fchown(beside.as_file(), user, group).map_err(&failed)?;
                 }
                 existing.permissions()
             }
             None => mode.unwrap_or_else(new_file_mode),
         };
-        beside.as_file().set_permissions(mode).map_err(failed)?;
+        beside.as_file().set_permissions(mode).map_err(&failed)?;
         beside.persist(path).map_err(|e| failed(e.error))?;
         Ok(())
     }
@@ -237,6 +251,12 @@ impl Files {
 
 /// Bytes gathered before they are written: a change in many places is many small parts.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// What to say when a file cannot be written.
+fn cannot_write(path: &Path) -> impl Fn(io::Error) -> ToolError {
+    let path = path.display().to_string();
+    move |error| ToolError::for_model(format!("Cannot write {path}: {error}"))
+}
 
 fn still_the_same(path: &Path, folder: &Path) -> Result<(), ToolError> {
     let real = fs::canonicalize(folder)

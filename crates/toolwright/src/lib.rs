@@ -37,6 +37,7 @@ pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
 pub use sandbox::{Protection, prefer_sandbox};
+pub use feedback::LanguageServer;
 pub use undo::{Reverse, ReverseError};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 

@@ -20,7 +20,7 @@ const TEXT_CAP_BYTES: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Empty if there is neither text nor a file.
-pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
+pub async fn prompt(options: &Run, images: ImageLimits) -> Result<Vec<Content>, Problem> {
     // What was one word to the shell is one argument of a command.
     let word = |word: &String| match options.command.is_some() && word.contains(char::is_whitespace)
     {
@@ -44,7 +44,7 @@ pub async fn prompt(options: &Run) -> Result<Vec<Content>, Problem> {
         content.push(Content::text(text));
     }
     for path in &options.files {
-        content.extend(attach(path).await?);
+        content.extend(attach(path, images).await?);
     }
     Ok(content)
 }
@@ -101,7 +101,7 @@ async fn read_stdin() -> Result<String, Problem> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-async fn attach(path: &Path) -> Result<Vec<Content>, Problem> {
+async fn attach(path: &Path, images: ImageLimits) -> Result<Vec<Content>, Problem> {
     let shown = path.display();
     let failed = |e| Problem::usage(format!("cannot attach {shown}: {e}"));
     let data = std::fs::metadata(path).map_err(failed)?;
@@ -128,7 +128,7 @@ async fn attach(path: &Path) -> Result<Vec<Content>, Problem> {
     match mime {
         Some(mime) if mime.starts_with("image/") => {
             let source = ImageSource::File { bytes, name };
-            let fitted = fit_image(source, ImageLimits::default()).await.map_err(|why| {
+            let fitted = fit_image(source, images).await.map_err(|why| {
                 Problem::usage(format!(
                     "cannot attach {shown}: the image could not be decoded: {why}"
                 ))

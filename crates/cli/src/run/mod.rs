@@ -104,7 +104,7 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
         .command
         .as_deref()
         .map(|name| Command::find(&workbench.config.settings, name).map_err(|e| (name, e)));
-    let mut content = input::prompt(&options).await?;
+    let mut content = input::prompt(&options, workbench.image_limits()).await?;
     let opening = match command {
         None => Opening::Words,
         // `server:prompt` is a prompt of an MCP server.
