@@ -141,12 +141,7 @@ fn windows<'a>(old: &[u8], splices: &'a [Splice]) -> Vec<(Range<usize>, &'a [Spl
     found.into_iter().map(|(window, members)| (window, &splices[members])).collect()
 }
 
-fn both(
-    old: &[u8],
-    window: &Range<usize>,
-    splices: &[Splice],
-    is_first: bool,
-) -> (String, String) {
+fn both(old: &[u8], window: &Range<usize>, splices: &[Splice], is_first: bool) -> (String, String) {
     let shifted = shifted(splices, window.start);
     let is_first = is_first && window.start == 0;
     let before = &old[window.clone()];

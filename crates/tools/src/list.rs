@@ -164,9 +164,8 @@ impl Visitor for Looking<'_> {
     }
 
     fn enters(&mut self, path: &Path) -> bool {
-        let passed_over = path.file_name().is_some_and(|name| {
-            PASSED_OVER.iter().any(|passed| name == *passed)
-        });
+        let passed_over =
+            path.file_name().is_some_and(|name| PASSED_OVER.iter().any(|passed| name == *passed));
         let entered = !passed_over && !self.call.filter.excludes(path, true);
         // One that cannot be read is there all the same.
         if let (true, Some(inside)) = (entered, self.inside(path)) {

@@ -33,11 +33,11 @@ pub use agent::{Agent, AgentBuilder, AskError};
 pub use approvals::{Approvals, KeptApproval};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
+pub use feedback::LanguageServer;
 pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
 pub use sandbox::{Protection, prefer_sandbox};
-pub use feedback::LanguageServer;
 pub use undo::{Reverse, ReverseError};
 pub use workbench::{Desk, DeskOptions, SessionChoice, SetupError, Workbench};
 

@@ -230,7 +230,10 @@ fn a_disk_that_fills_up_mid_write_leaves_every_file_as_it_was() {
         Answer::call("bash", json!({ "command": make })),
         Answer::call("write", json!({"filePath": "small", "content": large})),
         Answer::call("edit", json!({"filePath": "small", "oldString": "old", "newString": large})),
-        Answer::call("edit", json!({"filePath": "large", "oldString": "needle", "newString": "pin"})),
+        Answer::call(
+            "edit",
+            json!({"filePath": "large", "oldString": "needle", "newString": "pin"}),
+        ),
         Answer::call("apply_patch", json!({ "patchText": update })),
         Answer::call("bash", json!({ "command": look })),
         Answer::text("It is full."),

@@ -50,7 +50,8 @@ fn doctor_says_which_language_servers_are_there_and_which_are_missing() {
     assert!(run.stdout.contains("  lsp              off;"), "{}", run.stdout);
     assert!(run.stdout.contains("  clangd           /"), "{}", run.stdout);
     assert!(run.stdout.contains("more are known and not on PATH"), "{}", run.stdout);
-    let settings = r#"{ "lsp": { "mine": { "command": ["no-such-server"], "extensions": [".my"] } } }"#;
+    let settings =
+        r#"{ "lsp": { "mine": { "command": ["no-such-server"], "extensions": [".my"] } } }"#;
     let broken = folder().file("opencode.json", settings);
     let run = broken.tw(&["doctor", "--trust"]).expect(1);
     let missing = "! mine: no-such-server was not found on PATH";

@@ -260,9 +260,8 @@ fn a_session_that_is_shown_names_its_jobs_and_how_they_stand() {
         }
         _ => Answer::text("done"),
     });
-    let folder = folder()
-        .env("TW_PROGRAM", env!("CARGO_BIN_EXE_tw"))
-        .with_model(&server, Wire::Anthropic);
+    let folder =
+        folder().env("TW_PROGRAM", env!("CARGO_BIN_EXE_tw")).with_model(&server, Wire::Anthropic);
     folder.tw(RUN).expect(0);
     let meanwhile = results(&server.last_request())[2].clone();
     assert_eq!(meanwhile.matches("  running  ").count(), 2, "{meanwhile}");

@@ -120,9 +120,8 @@ impl Places {
             let part = part.start - starts[at]..part.end - starts[at];
             (part.end <= views[at].bytes.len()).then_some((at, part))
         };
-        let line = |(at, part): (usize, Range<usize>)| {
-            excerpts[at].line + views[at].line_of(part.start)
-        };
+        let line =
+            |(at, part): (usize, Range<usize>)| excerpts[at].line + views[at].line_of(part.start);
         let splice = |(at, part): (usize, Range<usize>)| {
             let new = views[at].ends_within(&part, has_returns).put_into(new).into_bytes();
             let range = views[at].in_file(&part);
@@ -262,7 +261,10 @@ mod tests {
             ("line 777   \\'x\\'", "whitespace-normalized"),
             ("    line 777 'x' \\tend", "escape-normalized"),
             ("\nline 777 \\'x\\' \tend\n    line 778 \\'x\\'\n", "trimmed-boundary"),
-            ("line 777 \\'x\\' \tend\nlime 778 \\'x\\' \tend\nline 779 \\'x\\' \tend", "block-anchor"),
+            (
+                "line 777 \\'x\\' \tend\nlime 778 \\'x\\' \tend\nline 779 \\'x\\' \tend",
+                "block-anchor",
+            ),
         ];
         for ends in ["\n", "\r\n"] {
             let content = lines.replace('\n', ends);

@@ -62,9 +62,8 @@ impl Rules {
         if !present.any() {
             return Arc::clone(self);
         }
-        let read = |wanted: bool, file: &Path| {
-            wanted.then(|| read(folder, file)).flatten().map(Arc::new)
-        };
+        let read =
+            |wanted: bool, file: &Path| wanted.then(|| read(folder, file)).flatten().map(Arc::new);
         let ignore = read(present.ignore, &folder.join(".ignore"));
         let git = read(present.gitignore, &folder.join(".gitignore"));
         let is_repository = present.git && fs::metadata(folder.join(".git")).is_ok();

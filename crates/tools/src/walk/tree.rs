@@ -77,11 +77,8 @@ impl Found<'_> {
 
     /// Opens it for reading without ever waiting; what took its place meanwhile is not followed.
     pub(crate) fn open(&self) -> io::Result<File> {
-        let how = OFlags::RDONLY
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let how =
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(self.folder, self.name.as_c_str(), how, Mode::empty())?;
         Ok(File::from(file))
     }
