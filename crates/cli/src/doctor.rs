@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolwright::llm::{PROVIDERS, find_local_servers};
 use toolwright::permission::LayerKind;
-use toolwright::{Selection, Workbench};
+use toolwright::{LanguageServer, Selection, Workbench};
 
 use crate::args::Shared;
 use crate::exit::{Exit, Problem};
@@ -104,6 +104,8 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     report.fact("$SHELL", &shell);
     report.sandbox(&workbench.protection);
 
+    report.language_servers(&workbench);
+
     if !workbench.mcp.is_empty() {
         report.head("MCP servers");
         workbench.mcp.start();
@@ -173,6 +175,28 @@ impl Report {
         let names: Vec<_> = others.iter().map(ToString::to_string).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         self.fact("works here", &names);
+    }
+
+    /// Which could be used. One that somebody configured and that is missing is a problem; the many that
+    /// are merely known are not.
+    fn language_servers(&mut self, workbench: &Workbench) {
+        self.head("Language servers");
+        let is_on = workbench.uses_language_servers();
+        if !is_on {
+            self.fact("lsp", "off; \"lsp\": true turns on those found below");
+        }
+        let mut missing = 0;
+        for LanguageServer { id, program, is_named } in workbench.language_servers() {
+            match program {
+                Ok(program) => self.fact(&id, &program.display().to_string()),
+                Err(reason) if is_named => self.problem(&format!("{id}: {reason}")),
+                Err(reason) if reason.contains("--trust") => self.fact(&id, &reason),
+                Err(_) => missing += 1,
+            }
+        }
+        if missing > 0 {
+            self.fact("", &format!("{missing} more are known and not on PATH"));
+        }
     }
 
     fn fact(&mut self, name: &str, value: &str) {

@@ -12,6 +12,7 @@ mod doctor;
 mod exit;
 mod export;
 mod import;
+mod jobs;
 mod mcp;
 mod models;
 mod permission;

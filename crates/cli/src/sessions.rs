@@ -228,6 +228,7 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
         out.push_str(&format!("\n#{} {}\n", number + 1, place.id.short()));
         out.push_str(text.trim_start_matches('\n'));
     }
+    out.push_str(&crate::jobs::report(&session, store.is_in_use(&session.header)));
     print(&out);
     Ok(Exit::Done)
 }

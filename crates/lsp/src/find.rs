@@ -128,6 +128,11 @@ impl Place {
         find_program(name, &self.path, &|folder| !self.trusted && self.contains(folder))
     }
 
+    /// What would be started for a server in this folder; fails with the reason why nothing can be.
+    pub fn installed(&self, server: &Server) -> Result<PathBuf, String> {
+        Ok(self.launch(server, &self.directory)?.program)
+    }
+
     /// Fails with the reason why the server cannot be started.
     pub(crate) fn launch(&self, server: &Server, root: &Path) -> Result<Launch, String> {
         let found = server.commands.iter().find_map(|command| {

@@ -14,7 +14,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::task::JoinHandle;
 
 use crate::environment;
-use crate::registry::{self, COOKIE, COOKIE_VARIABLE, Reach};
+use crate::registry::{self, COOKIE, COOKIE_VARIABLE, MARK_VARIABLE, Reach};
 use crate::sandbox::{Cell, Guard, Sandbox};
 use crate::sys;
 use crate::terminal::Terminal;
@@ -89,6 +89,8 @@ pub struct Child {
     /// Ends by itself once the child has read everything or closed its end.
     feeding: Option<JoinHandle<()>>,
     group: i32,
+    /// By which what it starts is known.
+    mark: String,
     ended: Option<Ended>,
     reach: Reach,
     guard: Option<Arc<Guard>>,
@@ -202,6 +204,8 @@ impl Spec {
         };
         command.args(&self.arguments).current_dir(&self.directory);
         self.set_environment(&mut command, cell.as_ref());
+        let mark = registry::next_mark();
+        command.env(MARK_VARIABLE, &mark);
         let has_terminal = matches!(self.input, Input::Terminal(_));
         let enter = cell.as_mut().map(|cell| std::mem::take(&mut cell.enter)).unwrap_or_default();
         let enter = move || {
@@ -230,6 +234,7 @@ impl Spec {
             errors,
             feeding,
             group,
+            mark,
             ended: None,
             reach,
             guard,
@@ -373,30 +378,63 @@ impl Child {
         });
     }
 
-    /// Ends the whole group at once.
+    /// Ends the whole group at once, and whatever left it.
     pub async fn kill(&mut self) -> Ended {
         registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
-        self.wait().await
+        let ended = self.wait().await;
+        registry::kill_strays(self.group, &self.mark);
+        registry::sweep();
+        ended
     }
 
-    /// Ends the whole group: SIGTERM, a little time, SIGKILL.
+    /// Ends the whole group, and whatever left it: SIGTERM, a little time, SIGKILL.
     pub async fn end(&mut self) -> Ended {
         registry::signal_session(self.group, libc::SIGTERM, self.reach);
+        registry::signal_strays(self.group, &self.mark, libc::SIGTERM);
         if tokio::time::timeout(TERM_GRACE, self.wait()).await.is_err() {
-            registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
+            self.kill_all();
         }
         let ended = self.wait().await;
         // The leader may have ended while others of its group ignore SIGTERM.
-        registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
+        self.kill_all();
         registry::sweep();
         ended
+    }
+
+    fn kill_all(&self) {
+        registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
+        registry::kill_strays(self.group, &self.mark);
+    }
+
+    /// What can still be ended when the child itself has ended.
+    pub fn remains(&self) -> Remains {
+        Remains { group: self.group, mark: self.mark.clone() }
+    }
+}
+
+/// What a child has left in the background.
+#[derive(Debug, Clone)]
+pub struct Remains {
+    group: i32,
+    mark: String,
+}
+
+impl Remains {
+    /// Ends it at once.
+    pub fn end(&self) {
+        // The number of a group that is gone may be somebody else's.
+        if registry::is_known(self.group) {
+            registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
+        }
+        registry::kill_strays(self.group, &self.mark);
+        registry::sweep();
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
+            self.kill_all();
         }
         // Something left in the background may hold the other end without ever reading.
         if let Some(feeding) = &self.feeding {

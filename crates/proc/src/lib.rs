@@ -18,7 +18,7 @@ mod sys;
 mod terminal;
 mod watchdog;
 
-pub use child::{Child, Ended, SpawnError, Spec, TerminalSize};
+pub use child::{Child, Ended, Remains, SpawnError, Spec, TerminalSize};
 pub use environment::{is_withheld, names_a_secret};
 pub use find::{find_program, is_executable};
 pub use harden::{HARDENING_VARIABLE, harden};

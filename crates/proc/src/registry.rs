@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::{sys, watchdog};
 /// parent (a daemon) still carries it, and is found by it.
 pub(crate) const COOKIE_VARIABLE: &str = "TOOLWRIGHT_CHILD_OF";
 
+/// A second one, different for each child: what it has started is found by it wherever it went.
+pub(crate) const MARK_VARIABLE: &str = "TOOLWRIGHT_CHILD";
+
 /// How long a group may take to end after SIGTERM when this process exits.
 const EXIT_GRACE: Duration = Duration::from_millis(300);
 
@@ -21,6 +25,12 @@ static GROUPS: LazyLock<Mutex<Groups>> = LazyLock::new(|| {
     sys::adopt_orphans();
     Mutex::new(Groups::new())
 });
+
+/// Processes that had left their session and were ended. Orphans come to us, so they are ours to wait for.
+static STRAYS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Rounds in which those are looked for that were forked meanwhile.
+const STRAY_ROUNDS: usize = 20;
 
 /// Whom a signal to a child is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +52,12 @@ pub(crate) static COOKIE: LazyLock<String> = LazyLock::new(|| {
         .map_or(0, |d| d.as_nanos());
     format!("{}.{nanos}", std::process::id())
 });
+
+/// The mark of the next child.
+pub(crate) fn next_mark() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    format!("{}.{}", *COOKIE, LAST.fetch_add(1, Ordering::Relaxed))
+}
 
 fn groups() -> MutexGuard<'static, Groups> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -78,6 +94,34 @@ pub(crate) fn signal_session(leader: i32, signal: i32, reach: Reach) {
     }
 }
 
+/// Signals what a child has started that left its session: a daemon. Says how many there were.
+pub(crate) fn signal_strays(leader: i32, mark: &str, signal: i32) -> usize {
+    let wanted = format!("{MARK_VARIABLE}={mark}");
+    let mut count = 0;
+    for pid in carriers_of(wanted.into_bytes()).filter(|pid| *pid != leader) {
+        let strayed = status(pid).is_some_and(|s| s.session != leader && s.state != 'Z');
+        if strayed {
+            strays().insert(pid);
+            sys::signal_process(pid, signal);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Ends them for good. One may fork while we look: it goes on until none is found.
+pub(crate) fn kill_strays(leader: i32, mark: &str) {
+    for _ in 0..STRAY_ROUNDS {
+        if signal_strays(leader, mark, libc::SIGKILL) == 0 {
+            return;
+        }
+    }
+}
+
+fn strays() -> MutexGuard<'static, BTreeSet<i32>> {
+    STRAYS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether something of the session is left beside the program that stood around it, which may take
 /// a moment longer to go than the command.
 pub(crate) fn has_more_than_a_wrapper(leader: i32, reach: Reach) -> bool {
@@ -96,7 +140,8 @@ pub(crate) fn sweep() {
     // whatever else this program has started is none of our business.
     let groups_now: BTreeSet<i32> = groups().keys().copied().collect();
     for (pid, session) in zombie_children() {
-        if groups_now.contains(&session) && !groups_now.contains(&pid) {
+        let is_stray = strays().remove(&pid);
+        if is_stray || (groups_now.contains(&session) && !groups_now.contains(&pid)) {
             sys::reap(pid);
         }
     }
@@ -112,6 +157,12 @@ pub(crate) fn sweep() {
     for guard in guards {
         guard.restore();
     }
+}
+
+/// Whether a group has processes of ours.
+pub(crate) fn is_known(group: i32) -> bool {
+    sweep();
+    groups().contains_key(&group)
 }
 
 /// Ends every process that this one started, directly or not, and waits for it. Called on the way
@@ -200,7 +251,10 @@ fn zombie_children() -> Vec<(i32, i32)> {
 }
 
 fn carriers() -> impl Iterator<Item = i32> {
-    let wanted = format!("{COOKIE_VARIABLE}={}", *COOKIE).into_bytes();
+    carriers_of(format!("{COOKIE_VARIABLE}={}", *COOKIE).into_bytes())
+}
+
+fn carriers_of(wanted: Vec<u8>) -> impl Iterator<Item = i32> {
     every_pid().filter(move |pid| {
         fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|environ| environ.split(|b| *b == 0).any(|v| v == wanted))

@@ -60,6 +60,11 @@ pub fn open_real(path: &Path) -> io::Result<File> {
     system::open(path)
 }
 
+/// Opens a folder for listing, by a real path.
+pub fn open_folder(path: &Path) -> io::Result<File> {
+    system::open_folder(path)
+}
+
 /// Whether opening failed because the path leads elsewhere.
 pub fn is_elsewhere(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
@@ -85,6 +90,10 @@ mod system {
 
     pub(super) fn open(path: &Path) -> io::Result<File> {
         open_with(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
+    }
+
+    pub(super) fn open_folder(path: &Path) -> io::Result<File> {
+        open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
     fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
@@ -119,6 +128,11 @@ mod system {
         let is_real = fs::canonicalize(folder)? == folder;
         let through = folder.to_owned();
         if is_real { Ok(Held { _folder: None, through }) } else { Err(elsewhere()) }
+    }
+
+    pub(super) fn open_folder(path: &Path) -> io::Result<File> {
+        hold(path)?;
+        File::open(path)
     }
 
     pub(super) fn open(path: &Path) -> io::Result<File> {

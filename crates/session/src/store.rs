@@ -195,6 +195,12 @@ impl Store {
         folder.join(format!("{}.jsonl", header.session))
     }
 
+    /// Whether some process has the session open.
+    pub fn is_in_use(&self, session: &Header) -> bool {
+        let file = fs::File::open(self.file_of(session));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+    }
+
     fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
         let mut log = Log::create(&self.file_of(&header))?;
         self.close_to_others();

@@ -294,7 +294,10 @@ impl Access {
         };
         match self {
             Self::Read { path, .. } => {
-                outside(if path.is_dir() { path } else { path.parent().unwrap_or(path) });
+                // What is inside has its folder inside: a search asks this of each file, and need not look.
+                if !workspace.contains(path) {
+                    outside(if path.is_dir() { path } else { path.parent().unwrap_or(path) });
+                }
                 found.push(of_path("read", path));
             }
             Self::Search { permission, pattern, root } => {

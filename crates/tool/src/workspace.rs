@@ -184,6 +184,24 @@ impl Files {
         parts: impl IntoIterator<Item = &'a [u8]>,
         mode: Option<fs::Permissions>,
     ) -> Result<(), ToolError> {
+        let failed = |e: io::Error| cannot("write", path, &e);
+        self.write_with(path, mode, |beside| {
+            let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
+            for part in parts {
+                buffered.write_all(part).map_err(failed)?;
+            }
+            buffered.flush().map_err(failed)
+        })
+    }
+
+    /// As [`Self::write`], with whatever `fill` puts into the new file; where it fails, the old content
+    /// stays.
+    pub fn write_with(
+        &self,
+        path: &Path,
+        mode: Option<fs::Permissions>,
+        fill: impl FnOnce(&mut fs::File) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
         self.check_write(path)?;
         let failed = |e: io::Error| cannot("write", path, &e);
         // Something may have put a link there since the plan was made and approved.
@@ -199,12 +217,8 @@ impl Files {
             fs::OpenOptions::new().write(true).custom_flags(how).open(&place).map_err(failed)?;
         }
         let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder.path());
-        let beside = beside.map_err(failed)?;
-        let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
-        for part in parts {
-            buffered.write_all(part).map_err(failed)?;
-        }
-        let beside = buffered.into_inner().map_err(|e| failed(e.into_error()))?;
+        let mut beside = beside.map_err(failed)?;
+        fill(beside.as_file_mut())?;
         let mode = match &existing {
             Some(existing) => {
                 use std::os::unix::fs::{MetadataExt, fchown};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use memchr::{memchr, memchr_iter, memrchr};
 use similar::{ChangeTag, TextDiff};
 
+use crate::edit::excerpt::Excerpt;
 use crate::rewrite::{BOM, Splice, pieces};
 
 /// Bytes of a diff that are kept. Nobody decides by reading more.
@@ -30,37 +31,90 @@ pub(crate) struct Change {
 /// The changes to `old` as a unified patch. Only their surroundings are looked at, so that it costs
 /// what the change costs and not what the file does. Bytes that are no text are shown replaced.
 pub(crate) fn change(shown: &str, old: &[u8], splices: &[Splice]) -> Change {
-    let mut change = Change::default();
-    let started = Instant::now();
-    let (mut line, mut counted) = (0, 0);
-    let mut moved = 0_isize;
-    let mut hidden = 0;
-    for (window, within) in windows(old, splices) {
-        line += memchr_iter(b'\n', &old[counted..window.start]).count();
-        counted = window.start;
-        let (before, after) = both(old, &window, within);
-        let full = change.patch.len() > DIFF_CAP_BYTES || started.elapsed() > DIFF_TIME * 2;
-        let (additions, deletions) = if full || before.len().max(after.len()) > PLACE_CAP_BYTES {
-            hidden += 1;
-            (lines(&after), lines(&before))
-        } else {
-            let places = (line, line.saturating_add_signed(moved));
-            hunks(&mut change.patch, &before, &after, places)
-        };
-        change.additions += additions;
-        change.deletions += deletions;
-        moved += additions.cast_signed() - deletions.cast_signed();
+    let mut making = Making::default();
+    making.add(old, 0, splices);
+    making.finish(shown)
+}
+
+/// As [`change`], of a file of which only the lines around the changes are known.
+pub(crate) fn change_within(shown: &str, around: &[Excerpt], splices: &[Splice]) -> Change {
+    let mut making = Making::default();
+    let mut rest = splices;
+    for Excerpt { start, line, bytes, .. } in around {
+        let inside = rest.partition_point(|splice| splice.range.start < start + bytes.len());
+        let (own, later) = rest.split_at(inside);
+        rest = later;
+        making.is_first = *start == 0;
+        making.add(bytes, *line, &shifted(own, *start));
     }
-    cut(&mut change.patch);
-    if hidden > 0 {
-        change.patch.push_str(&format!("… {hidden} more changed places are not shown\n"));
+    making.finish(shown)
+}
+
+/// A patch that grows.
+struct Making {
+    change: Change,
+    started: Instant,
+    /// Lines that the new file has more than the old one so far.
+    moved: isize,
+    hidden: usize,
+    /// Whether what is added begins the file.
+    is_first: bool,
+}
+
+impl Default for Making {
+    fn default() -> Self {
+        let (change, started) = (Change::default(), Instant::now());
+        Self { change, started, moved: 0, hidden: 0, is_first: true }
     }
-    if !change.patch.is_empty() {
-        let line = "=".repeat(67);
-        let head = format!("Index: {shown}\n{line}\n--- {shown}\n+++ {shown}\n");
-        change.patch.insert_str(0, &head);
+}
+
+impl Making {
+    /// Adds the changes to a part of the file that begins after so many lines.
+    fn add(&mut self, old: &[u8], mut line: usize, splices: &[Splice]) {
+        let Self { change, .. } = self;
+        let mut counted = 0;
+        for (window, within) in windows(old, splices) {
+            line += memchr_iter(b'\n', &old[counted..window.start]).count();
+            counted = window.start;
+            let (before, after) = both(old, &window, within, self.is_first);
+            let full =
+                change.patch.len() > DIFF_CAP_BYTES || self.started.elapsed() > DIFF_TIME * 2;
+            let (additions, deletions) = if full || before.len().max(after.len()) > PLACE_CAP_BYTES
+            {
+                self.hidden += 1;
+                (lines(&after), lines(&before))
+            } else {
+                let places = (line, line.saturating_add_signed(self.moved));
+                hunks(&mut change.patch, &before, &after, places)
+            };
+            change.additions += additions;
+            change.deletions += deletions;
+            self.moved += additions.cast_signed() - deletions.cast_signed();
+        }
     }
-    change
+
+    fn finish(self, shown: &str) -> Change {
+        let Self { mut change, hidden, .. } = self;
+        cut(&mut change.patch);
+        if hidden > 0 {
+            change.patch.push_str(&format!("… {hidden} more changed places are not shown\n"));
+        }
+        if !change.patch.is_empty() {
+            let line = "=".repeat(67);
+            let head = format!("Index: {shown}\n{line}\n--- {shown}\n+++ {shown}\n");
+            change.patch.insert_str(0, &head);
+        }
+        change
+    }
+}
+
+/// The changes as they are seen from a place in the file.
+fn shifted(splices: &[Splice], start: usize) -> Vec<Splice> {
+    let one = |Splice { range, new }: &Splice| Splice {
+        range: range.start - start..range.end - start,
+        new: new.clone(),
+    };
+    splices.iter().map(one).collect()
 }
 
 /// The changed places with their surroundings, those that touch taken together.
@@ -87,18 +141,13 @@ fn windows<'a>(old: &[u8], splices: &'a [Splice]) -> Vec<(Range<usize>, &'a [Spl
     found.into_iter().map(|(window, members)| (window, &splices[members])).collect()
 }
 
-fn both(old: &[u8], window: &Range<usize>, splices: &[Splice]) -> (String, String) {
-    let shifted: Vec<Splice> = splices
-        .iter()
-        .map(|s| {
-            let range = s.range.start - window.start..s.range.end - window.start;
-            Splice { range, new: s.new.clone() }
-        })
-        .collect();
+fn both(old: &[u8], window: &Range<usize>, splices: &[Splice], is_first: bool) -> (String, String) {
+    let shifted = shifted(splices, window.start);
+    let is_first = is_first && window.start == 0;
     let before = &old[window.clone()];
     let after: Vec<u8> = pieces(before, &shifted).collect::<Vec<_>>().concat();
     let text = |bytes: &[u8]| {
-        let bytes = bytes.strip_prefix(BOM).filter(|_| window.start == 0).unwrap_or(bytes);
+        let bytes = bytes.strip_prefix(BOM).filter(|_| is_first).unwrap_or(bytes);
         String::from_utf8_lossy(bytes).into_owned()
     };
     (text(before), text(&after))

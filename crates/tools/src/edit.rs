@@ -3,6 +3,8 @@
 pub(crate) mod apply;
 mod blocks;
 pub(crate) mod closest;
+pub(crate) mod excerpt;
+mod large;
 pub(crate) mod lines;
 pub(crate) mod matchers;
 pub(crate) mod view;
@@ -13,9 +15,10 @@ use serde_json::{Value, json};
 use toolwright_tool::{PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput};
 
 use self::apply::{Applied, Replacement, apply_all};
+use self::large::{Made, apply_large};
 use crate::apply_patch::is_patch_style;
 use crate::feedback::Occasion;
-use crate::rewrite::{Rewrite, Target, commit, plan_one};
+use crate::rewrite::{Found, Rewrite, Target, commit, plan_one};
 use crate::seen::Seen;
 
 #[derive(Default)]
@@ -133,11 +136,23 @@ pub(crate) async fn plan_edits(
         Ok(list) => list.iter().try_for_each(Replacement::check),
     };
     let replacements = replacements.unwrap_or_default();
-    let Planned { plan, prepared } = plan_one("edit", target, seen, asked, move |target, found| {
+    // Several edits see what those before them did: that needs the whole content.
+    let look = if replacements.len() == 1 { Found::look_at } else { Found::at };
+    let checking = seen.clone();
+    let make = move |target: &Target, mut found: Found| {
+        if let (Some(file), [only]) = (&found.large, replacements.as_slice()) {
+            let made = apply_large(file, only).filter(|_| found.is_unchanged());
+            if let Some(Made { splices, applied, around }) = made {
+                let rewrite = Rewrite::within(target, found, splices, &around);
+                return Ok((rewrite, vec![applied]));
+            }
+            found = Found::at(&target.path)?;
+            checking.check(&target.path, &target.shown, &found)?;
+        }
         let (splices, applied) = apply_all(&target.shown, found.content.as_deref(), &replacements)?;
         Ok((Rewrite::splice(target, found, splices), applied))
-    })
-    .await;
+    };
+    let Planned { plan, prepared } = plan_one("edit", target, seen, asked, look, make).await;
     let prepared = prepared.map(|(rewrite, applied)| Box::new(PreparedEdits { rewrite, applied }));
     Planned { plan, prepared }
 }

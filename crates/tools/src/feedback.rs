@@ -1,7 +1,10 @@
 //! What follows an edit: formatters bring the file into shape, language servers say what is wrong with
 //! it, and the model is told. Nothing here can fail the edit.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,7 +44,30 @@ pub struct Edited {
     /// As people see it.
     pub shown: String,
     /// What it held before the call.
-    pub old: Option<Vec<u8>>,
+    pub old: Before,
+}
+
+/// The content of a file before a call.
+#[derive(Debug, Clone)]
+pub enum Before {
+    Held(Vec<u8>),
+    /// The file that was replaced, which is there as long as it is open.
+    Large(Arc<File>),
+}
+
+impl Before {
+    fn read(&self) -> Cow<'_, [u8]> {
+        match self {
+            Self::Held(content) => Cow::Borrowed(content),
+            Self::Large(file) => {
+                let mut content = Vec::new();
+                let mut file = file.as_ref();
+                let read = file.rewind().and_then(|()| file.read_to_end(&mut content));
+                // A diff is made of it, and nothing depends on that.
+                Cow::Owned(read.map(|_| content).unwrap_or_default())
+            }
+        }
+    }
 }
 
 /// Which tool edited; they speak of errors in their own ways.
@@ -105,8 +131,8 @@ impl Feedback {
             object.extend(details);
             if let ([only], true) = (edited, reformatted) {
                 let new = tokio::fs::read(&only.path).await.unwrap_or_default();
-                let old = only.old.as_deref().unwrap_or_default();
-                let change = change(&only.shown, old, &splice_between(old, &new));
+                let old = only.old.read();
+                let change = change(&only.shown, &old, &splice_between(&old, &new));
                 object.insert("diff".to_owned(), json!(change.patch));
                 object.insert("additions".to_owned(), json!(change.additions));
                 object.insert("deletions".to_owned(), json!(change.deletions));

@@ -1,9 +1,7 @@
 //! Finds files by name, newest first.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -12,8 +10,10 @@ use toolwright_tool::{
 };
 
 use crate::names::{Place, show};
-use crate::recency::{Newest, changed};
-use crate::walk::{Filter, Stopped, Unreadable, blocking_until, depth_of, split_literal, walker};
+use crate::recency::Newest;
+use crate::walk::{
+    self, Filter, Stopped, Tree, Unreadable, Visitor, blocking_until, depth_of, split_literal,
+};
 
 pub struct Glob;
 
@@ -104,54 +104,53 @@ struct Found {
     unreadable: Unreadable,
 }
 
-/// What one thread has found; handed over when it ends, so that threads need not wait for each
-/// other at every file.
+/// What one thread has found.
 struct Share<'a> {
+    call: &'a Prepared,
     newest: Newest<()>,
     total: usize,
-    all: &'a Mutex<(Newest<()>, usize)>,
+    unreadable: &'a Unreadable,
 }
 
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
-        all.0.absorb(std::mem::replace(&mut self.newest, Newest::new(0)));
-        all.1 += self.total;
+impl Visitor for Share<'_> {
+    fn wants(&mut self, path: &Path) -> bool {
+        self.call.filter.accepts(path)
+    }
+
+    fn file(&mut self, found: &walk::Found<'_>) {
+        match found.changed() {
+            Ok(changed) => {
+                self.total += 1;
+                if self.newest.has_room_for(changed) {
+                    self.newest.offer(changed, found.path().to_owned(), 1, ());
+                }
+            }
+            Err(error) => self.unreadable.note(found.path(), &error),
+        }
     }
 }
 
 fn find(call: &Prepared, stopped: &Stopped) -> Found {
-    let all = Mutex::new((Newest::new(RESULTS), 0));
     let unreadable = Unreadable::default();
-    walker(&call.place.root, call.hidden, call.depth, |_| true).run(|| {
-        let mut share = Share { newest: Newest::new(RESULTS), total: 0, all: &all };
-        let unreadable = &unreadable;
-        Box::new(move |entry| {
-            if stopped.is_set() {
-                return WalkState::Quit;
-            }
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    unreadable.note_walk(&error);
-                    return WalkState::Continue;
-                }
-            };
-            let is_file = entry.file_type().is_some_and(|t| t.is_file());
-            if !is_file || !call.filter.accepts(entry.path()) {
-                return WalkState::Continue;
-            }
-            // What has vanished since it was listed is not there.
-            let Ok(data) = entry.metadata() else { return WalkState::Continue };
-            share.total += 1;
-            let changed = changed(&data);
-            if share.newest.has_room_for(changed) {
-                share.newest.offer(changed, entry.into_path(), 1, ());
-            }
-            WalkState::Continue
-        })
+    let Prepared { place, hidden, depth, .. } = call;
+    let tree = Tree {
+        root: &place.root,
+        hidden: *hidden,
+        depth: *depth,
+        stopped,
+        unreadable: &unreadable,
+    };
+    let shares = tree.walk(|| Share {
+        call,
+        newest: Newest::new(RESULTS),
+        total: 0,
+        unreadable: &unreadable,
     });
-    let (newest, total) = all.into_inner().unwrap_or_else(|e| e.into_inner());
+    let (mut newest, mut total) = (Newest::new(RESULTS), 0);
+    for share in shares {
+        newest.absorb(share.newest);
+        total += share.total;
+    }
     Found { newest, total, unreadable }
 }
 

@@ -157,6 +157,22 @@ async fn what_never_ends_or_is_no_file_is_refused_at_once() {
 }
 
 #[tokio::test]
+async fn ignore_files_that_are_no_files_hold_nothing_up() {
+    let place = Place::new(&[("a/f", b"needle"), ("b/f", b"needle"), ("c/f", b"needle")]);
+    make_fifo(&place.path(".gitignore"));
+    make_fifo(&place.path("a/.ignore"));
+    fs::create_dir(place.path("b/.gitignore")).unwrap();
+    fs::create_dir_all(place.path("b/.git")).unwrap();
+    symlink("loop", place.path("b/.git/info")).unwrap();
+    symlink(".ignore", place.path("c/.ignore")).unwrap();
+    make_fifo(&place.path("c/.git"));
+    assert!(place.ok("grep", json!({"pattern": "needle"})).await.starts_with("Found 3 matches"));
+    assert_eq!(place.ok("glob", json!({"pattern": "f"})).await.lines().count(), 3);
+    let list = place.ok("list", json!({})).await;
+    assert_eq!(list.matches("    f").count(), 3, "{list}");
+}
+
+#[tokio::test]
 async fn what_changes_between_plan_and_run_ends_in_a_clear_error() {
     let cases: [(&str, Value); 2] =
         [("read", json!({"filePath": "f"})), ("grep", json!({"pattern": "needle", "path": "f"}))];

@@ -29,7 +29,7 @@ mod write;
 pub use apply_patch::ApplyPatch;
 pub use bash::{Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs};
 pub use edit::Edit;
-pub use feedback::{After, Edited, Feedback, Occasion};
+pub use feedback::{After, Before, Edited, Feedback, Occasion};
 pub use formatter::{FormatterEntry, FormatterSetting, Formatters};
 pub use glob::Glob;
 pub use grep::Grep;

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
-use ignore::WalkState;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +12,7 @@ use toolwright_tool::{
 };
 
 use crate::names::{Place, show};
-use crate::walk::{Filter, Stopped, Unreadable, blocking_until, walker};
+use crate::walk::{self, Filter, Stopped, Tree, Unreadable, Visitor, blocking_until};
 
 pub struct List;
 
@@ -124,6 +122,14 @@ impl Nearest {
             self.kept.pop_last();
         }
     }
+
+    fn absorb(&mut self, other: Self) {
+        self.total += other.total;
+        self.kept.extend(other.kept);
+        while self.kept.len() > RESULTS {
+            self.kept.pop_last();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -137,46 +143,59 @@ struct Looked {
     unreadable: Unreadable,
 }
 
+/// What one thread has seen.
+struct Looking<'a> {
+    call: &'a Prepared,
+    seen: Seen,
+}
+
+impl Looking<'_> {
+    fn inside<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let inside = path.strip_prefix(&self.call.place.root).ok();
+        inside.filter(|inside| !inside.as_os_str().is_empty())
+    }
+}
+
+impl Visitor for Looking<'_> {
+    const SHOWS_ALL: bool = true;
+
+    fn wants(&mut self, path: &Path) -> bool {
+        !self.call.filter.excludes(path, false)
+    }
+
+    fn enters(&mut self, path: &Path) -> bool {
+        let passed_over =
+            path.file_name().is_some_and(|name| PASSED_OVER.iter().any(|passed| name == *passed));
+        let entered = !passed_over && !self.call.filter.excludes(path, true);
+        // One that cannot be read is there all the same.
+        if let (true, Some(inside)) = (entered, self.inside(path)) {
+            self.seen.folders.offer(inside);
+        }
+        entered
+    }
+
+    fn file(&mut self, found: &walk::Found<'_>) {
+        if let Some(inside) = self.inside(found.path()) {
+            self.seen.files.offer(inside);
+        }
+    }
+}
+
 fn look(call: &Prepared, stopped: &Stopped) -> Looked {
-    let seen = Mutex::new(Seen::default());
     let unreadable = Unreadable::default();
-    let enters = |entry: &ignore::DirEntry| {
-        let is_folder = entry.file_type().is_some_and(|t| t.is_dir());
-        let passed_over = PASSED_OVER.iter().any(|name| entry.file_name() == *name);
-        !(is_folder && passed_over)
+    let tree = Tree {
+        root: &call.place.root,
+        hidden: true,
+        depth: None,
+        stopped,
+        unreadable: &unreadable,
     };
-    walker(&call.place.root, true, None, enters).run(|| {
-        Box::new(|entry| {
-            if stopped.is_set() {
-                return WalkState::Quit;
-            }
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    unreadable.note_walk(&error);
-                    return WalkState::Continue;
-                }
-            };
-            let is_folder = entry.file_type().is_some_and(|t| t.is_dir());
-            if call.filter.excludes(entry.path(), is_folder) {
-                return WalkState::Skip;
-            }
-            let Ok(inside) = entry.path().strip_prefix(&call.place.root) else {
-                return WalkState::Continue;
-            };
-            if inside.as_os_str().is_empty() {
-                return WalkState::Continue;
-            }
-            let mut seen = seen.lock().unwrap_or_else(|e| e.into_inner());
-            if is_folder {
-                seen.folders.offer(inside)
-            } else {
-                seen.files.offer(inside)
-            }
-            WalkState::Continue
-        })
-    });
-    Looked { seen: seen.into_inner().unwrap_or_else(|e| e.into_inner()), unreadable }
+    let mut seen = Seen::default();
+    for looking in tree.walk(|| Looking { call, seen: Seen::default() }) {
+        seen.files.absorb(looking.seen.files);
+        seen.folders.absorb(looking.seen.folders);
+    }
+    Looked { seen, unreadable }
 }
 
 #[derive(Default)]

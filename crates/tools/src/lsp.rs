@@ -11,7 +11,7 @@ use toolwright_tool::{
 };
 
 use crate::diff::change;
-use crate::feedback::{Edited, Feedback, Occasion, details, in_tags};
+use crate::feedback::{Before, Edited, Feedback, Occasion, details, in_tags};
 use crate::rewrite::{BOM, read_existing, splice_between, unchanged_since_plan};
 
 pub struct Lsp {
@@ -266,7 +266,7 @@ impl Lsp {
         let edited = renamed.into_iter().map(|Renamed { path, shown, old, .. }| Edited {
             path,
             shown,
-            old: Some(old),
+            old: Before::Held(old),
         });
         let edited: Vec<Edited> = edited.collect();
         let output = ToolOutput::text(text).with_details(details);

@@ -61,6 +61,19 @@ async fn answers_come_back_as_pairs_and_an_empty_one_says_so() {
 }
 
 #[tokio::test]
+async fn one_question_may_have_a_long_header_and_is_counted_in_the_singular() {
+    let replies = Mutex::new(vec![Ok(vec![vec!["Dog".into()]])]);
+    let kit = Kit::behind(Door { replies, ..Door::default() }, [Arc::new(Question) as _]);
+    let options =
+        json!([{"label": "Dog", "description": "barks"}, {"label": "Cat", "description": ""}]);
+    let header = "A header that is much longer than the thirty characters that are asked for";
+    let question = json!({"question": "Which pet?", "header": header, "options": options});
+    let outcome = kit.ok("question", json!({"questions": [question]})).await;
+    assert!(outcome.output.contains("\"Which pet?\"=\"Dog\""), "{}", outcome.output);
+    assert_eq!(outcome.title, "Asked 1 question");
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_answers_says_why() {
     let ask = json!({"questions": [{"question": "Q", "header": "", "options": []}]});
     let door = Door { replies: Mutex::new(vec![Err(Unanswered::Dismissed)]), ..Door::default() };

@@ -1,24 +1,20 @@
 //! Files as they were found and as they shall become, changed together or not at all.
 
+mod found;
+
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
-use toolwright_session::held::open_real;
-use toolwright_tool::{Access, Files, Plan, PlanContext, Planned, ToolError, cannot};
+use toolwright_tool::{Access, Files, Plan, PlanContext, Planned, ToolError};
 
-use crate::diff::{Change, change};
-use crate::feedback::Edited;
-use crate::seen::{Seen, Stamp};
-
-/// Bytes of a file that is changed in memory.
-const FILE_CAP_BYTES: u64 = 256 << 20;
-
-/// Bytes up to which a file is compared whole before it is written; above, its stamp speaks for it.
-const COMPARE_CAP_BYTES: usize = 4 << 20;
+use crate::diff::{Change, change, change_within};
+use crate::edit::excerpt::Excerpt;
+use crate::feedback::{Before, Edited};
+use crate::seen::Seen;
+pub(crate) use found::Found;
 
 /// The byte-order mark belongs to the file, not to the model's text.
 pub(crate) const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -44,12 +40,14 @@ impl Target {
 }
 
 /// Plans a change of one file: looks at it, lets `make` say what shall become of it, and declares the
-/// difference. `asked` is what is wrong with the question itself, before anything is looked at.
+/// difference. `asked` is what is wrong with the question itself, before anything is looked at; `look` says
+/// whether a large file is to be held.
 pub(crate) async fn plan_one<T: Send + 'static>(
     verb: &str,
     target: Target,
     seen: &Seen,
     asked: Result<(), ToolError>,
+    look: fn(&Path) -> Result<Found, ToolError>,
     make: impl FnOnce(&Target, Found) -> Result<(Rewrite, T), ToolError> + Send + 'static,
 ) -> Planned<(Rewrite, T)> {
     let (seen, file) = (seen.clone(), target.clone());
@@ -57,7 +55,7 @@ pub(crate) async fn plan_one<T: Send + 'static>(
         Err(error) => Err(error),
         Ok(()) => {
             crate::walk::blocking(move || {
-                let found = Found::at(&file.path)?;
+                let found = look(&file.path)?;
                 seen.check(&file.path, &file.shown, &found)?;
                 make(&file, found)
             })
@@ -90,77 +88,6 @@ pub(crate) fn unchanged_since_plan(
     let text =
         format!("{shown} was changed by something else just now; nothing was written. Retry.");
     Err(ToolError::for_model(text))
-}
-
-/// A path as it was looked at; without content if nothing was there.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
-    pub(crate) content: Option<Vec<u8>>,
-    pub(crate) stamp: Option<Stamp>,
-    pub(crate) mode: Option<Permissions>,
-    /// The stamp tells of every later change.
-    settled: bool,
-}
-
-impl Found {
-    /// The content of a regular file, or nothing where there is none. A device or a pipe would never
-    /// end; a folder is not a file.
-    pub(crate) fn at(path: &Path) -> Result<Self, ToolError> {
-        let failed = |e: io::Error| cannot("read", path, &e);
-        let too_large = || {
-            let limit = FILE_CAP_BYTES >> 20;
-            let text =
-                format!("{} has more than {limit} MiB; change it with a command.", path.display());
-            ToolError::for_model(text)
-        };
-        let Some(file) = open(path).map_err(failed)? else { return Ok(Self::default()) };
-        let now = SystemTime::now();
-        let data = file.metadata().map_err(failed)?;
-        if data.is_dir() {
-            let text = format!("Path is a directory, not a file: {}", path.display());
-            return Err(ToolError::for_model(text));
-        }
-        if !data.is_file() {
-            let text = format!("{} is not a regular file.", path.display());
-            return Err(ToolError::for_model(text));
-        }
-        if data.len() > FILE_CAP_BYTES {
-            return Err(too_large());
-        }
-        let mut content = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0) + 1);
-        // A file of the system may say that it is empty and never end.
-        let got = (&file).take(FILE_CAP_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
-        if got as u64 > FILE_CAP_BYTES {
-            return Err(too_large());
-        }
-        let stamp = Stamp::of(&data);
-        let settled =
-            stamp.is_settled(now) && Stamp::of(&file.metadata().map_err(failed)?) == stamp;
-        let (content, stamp, mode) = (Some(content), Some(stamp), Some(data.permissions()));
-        Ok(Self { content, stamp, mode, settled })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        self.content.as_deref().unwrap_or_default()
-    }
-
-    /// Whether the path is still as it was looked at.
-    fn holds(&self, path: &Path) -> Result<bool, ToolError> {
-        if self.settled && self.bytes().len() > COMPARE_CAP_BYTES {
-            let now = fs::symlink_metadata(path).ok().map(|data| Stamp::of(&data));
-            return Ok(now == self.stamp);
-        }
-        Ok(Self::at(path)?.content == self.content)
-    }
-}
-
-/// Nothing where there is none. Opening does not wait for whoever writes into a pipe.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    match open_real(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// A part that is replaced, in bytes of the old content.
@@ -233,6 +160,18 @@ impl Rewrite {
         Self { target: target.clone(), found, after, change }
     }
 
+    /// Of a large file, of which the lines around the changes are known.
+    pub(crate) fn within(
+        target: &Target,
+        found: Found,
+        splices: Vec<Splice>,
+        around: &[Excerpt],
+    ) -> Self {
+        let change = change_within(&target.shown, around, &splices);
+        let after = After::Content { splices, mode: None };
+        Self { target: target.clone(), found, after, change }
+    }
+
     pub(crate) fn replace(target: &Target, found: Found, content: &[u8]) -> Self {
         let splices = splice_between(found.bytes(), content);
         Self::splice(target, found, splices)
@@ -255,11 +194,16 @@ impl Rewrite {
     /// For what follows a change.
     pub(crate) fn into_edited(self) -> Edited {
         let Target { path, shown } = self.target;
-        Edited { path, shown, old: self.found.content }
+        let Found { content, large, .. } = self.found;
+        let old = match large {
+            Some(file) => Before::Large(file),
+            None => Before::Held(content.unwrap_or_default()),
+        };
+        Edited { path, shown, old }
     }
 
     pub(crate) fn existed(&self) -> bool {
-        self.found.content.is_some()
+        self.found.exists()
     }
 
     pub(crate) fn removes(&self) -> bool {
@@ -269,19 +213,34 @@ impl Rewrite {
     fn apply(&self, files: &Files) -> Result<(), ToolError> {
         let path = &self.target.path;
         match &self.after {
-            After::Content { splices, mode } => {
-                files.write_parts(path, pieces(self.found.bytes(), splices), mode.clone())
-            }
+            After::Content { splices, mode } => match &self.found.large {
+                Some(old) => self.copy(old, splices, files),
+                None => files.write_parts(path, pieces(self.found.bytes(), splices), mode.clone()),
+            },
             After::Gone => files.remove(path),
         }
     }
 
+    /// Lets the kernel copy what stays of a large file.
+    fn copy(&self, old: &File, splices: &[Splice], files: &Files) -> Result<(), ToolError> {
+        let Target { path, shown } = &self.target;
+        files.write_with(path, None, |new| {
+            copy_around(old, splices, new).map_err(|e| {
+                ToolError::for_model(format!("Cannot write {}: {e}", path.display()))
+            })?;
+            // It may have changed while it was copied.
+            if self.found.is_unchanged() { Ok(()) } else { Err(changed_meanwhile(shown)) }
+        })
+    }
+
     fn take_back(&self, files: &Files) -> Result<(), ToolError> {
         let path = &self.target.path;
-        match &self.found.content {
-            Some(content) => files.write_parts(path, [content.as_slice()], self.found.mode.clone()),
-            None if fs::symlink_metadata(path).is_ok() => files.remove(path),
-            None => Ok(()),
+        let Found { content, large, mode, .. } = &self.found;
+        match (content, large) {
+            (Some(content), _) => files.write_parts(path, [content.as_slice()], mode.clone()),
+            (None, Some(old)) => self.copy(old, &[], files),
+            (None, None) if fs::symlink_metadata(path).is_ok() => files.remove(path),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -295,11 +254,7 @@ pub(crate) fn commit(rewrites: &[Rewrite], files: &Files, seen: &Seen) -> Result
     for Rewrite { target, found, .. } in rewrites {
         // A person may take their time to decide; what they decided about must still be so.
         if !found.holds(&target.path)? {
-            let shown = &target.shown;
-            let text = format!(
-                "{shown} was changed by something else just now; nothing was written. Read it again and retry."
-            );
-            return Err(ToolError::for_model(text));
+            return Err(changed_meanwhile(&target.shown));
         }
     }
     let mut folders = Vec::new();
@@ -314,6 +269,33 @@ pub(crate) fn commit(rewrites: &[Rewrite], files: &Files, seen: &Seen) -> Result
             After::Content { .. } => seen.note(&target.path),
             After::Gone => seen.forget(&target.path),
         }
+    }
+    Ok(())
+}
+
+fn changed_meanwhile(shown: &str) -> ToolError {
+    ToolError::for_model(format!(
+        "{shown} was changed by something else just now; nothing was written. Read it again and retry."
+    ))
+}
+
+/// Writes the changed content of a file without holding it.
+fn copy_around(old: &File, splices: &[Splice], new: &mut File) -> io::Result<()> {
+    let mut at = 0;
+    for Splice { range, new: text } in splices {
+        copy_part(old, at, Some(range.start as u64 - at), new)?;
+        new.write_all(text)?;
+        at = range.end as u64;
+    }
+    copy_part(old, at, None, new)
+}
+
+fn copy_part(mut old: &File, from: u64, count: Option<u64>, new: &mut File) -> io::Result<()> {
+    old.seek(SeekFrom::Start(from))?;
+    let count = count.unwrap_or(u64::MAX);
+    let copied = io::copy(&mut old.take(count), new)?;
+    if count != u64::MAX && copied < count {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(())
 }

@@ -283,8 +283,21 @@ fn tree() -> impl Strategy<Value = Tree> {
         "**/e",
         "# words",
         "b.rs",
+        "!b.rs",
+        "!.dot.rs",
+        "!.hid/",
+        "src/**/c.ts",
+        "w/src/e",
     ]);
-    let ignore = prop::sample::select(vec![".gitignore", ".ignore", "src/.gitignore"]);
+    let ignore = prop::sample::select(vec![
+        ".gitignore",
+        ".ignore",
+        "src/.gitignore",
+        "src/deep/.ignore",
+        ".git/info/exclude",
+        "../.gitignore",
+        "src/.git/info/exclude",
+    ]);
     let ignored = (ignore, line).prop_map(|(file, line)| (file.to_owned(), line.to_owned()));
     (prop::collection::vec(file, 1..25), prop::collection::vec(ignored, 0..4))
         .prop_map(|(files, ignored)| Tree { files, ignored })
@@ -327,8 +340,33 @@ fn call(place: &Place, tool: &str, arguments: Value) -> String {
     runtime.block_on(place.ok(tool, arguments))
 }
 
+#[tokio::test]
+async fn what_a_repository_leaves_out_is_left_out_in_its_worktrees_too() {
+    let place = Place::new(&[
+        ("tree/f.rs", b"needle"),
+        ("tree/out.rs", b"needle"),
+        ("main/.git/info/exclude", b"out.rs\n"),
+        ("main/.git/worktrees/tree/commondir", b"../..\n"),
+        ("tree/.git", b"gitdir: ../main/.git/worktrees/tree\n"),
+    ]);
+    let found = place.ok("grep", json!({"pattern": "needle", "path": "tree"})).await;
+    assert!(found.starts_with("Found 1 matches") && found.contains("f.rs"), "{found}");
+}
+
+#[tokio::test]
+async fn one_folder_of_many_files_is_shared_among_threads_and_each_is_found_once() {
+    let names: Vec<String> = (0..1_000).map(|n| format!("f{n}")).collect();
+    let files: Vec<(&str, &[u8])> =
+        names.iter().map(|n| (n.as_str(), b"needle\nneedle\n" as &[u8])).collect();
+    let place = Place::new(&files);
+    let counted = place.ok("grep", json!({"pattern": "needle", "output": "count"})).await;
+    assert!(counted.starts_with("Found 2000 matches in 1000 files\n"), "{counted}");
+    let found = place.ok("glob", json!({"pattern": "f*"})).await;
+    assert!(found.contains(" 1000 files match;"), "{found}");
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
 
     /// Ignored and hidden files stay out whatever the pattern says: `rg --glob` would let a pattern
     /// overrule the ignore files, so that `**/*` lists everything that a build has left.

@@ -136,9 +136,10 @@ impl Seen {
     /// Fails if the session knows another state of the file than the one found.
     pub(crate) fn check(&self, path: &Path, shown: &str, found: &Found) -> Result<(), ToolError> {
         let Some(known) = self.lock().get(path).copied() else { return Ok(()) };
-        let (Some(content), Some(stamp)) = (&found.content, found.stamp) else { return Ok(()) };
-        let small = content.len() as u64 <= HASH_CAP_BYTES;
-        if known.stamp == stamp || known.content.is_some_and(|old| small && old == hash(content)) {
+        let Some(stamp) = found.stamp else { return Ok(()) };
+        let small = found.content.as_ref().filter(|c| c.len() as u64 <= HASH_CAP_BYTES);
+        let same = small.zip(known.content).is_some_and(|(now, old)| old == hash(now));
+        if known.stamp == stamp || same {
             return Ok(());
         }
         Err(ToolError::for_model(format!(

@@ -149,6 +149,8 @@ async fn read_shows_numbered_lines_and_says_how_to_go_on() {
     );
     let error = place.error("read", json!({"filePath": "a.txt", "offset": 31})).await;
     assert_eq!(error, "Offset 31 is out of range for this file (30 lines)");
+    let error = place.error("read", json!({"filePath": "empty.txt", "offset": 2})).await;
+    assert_eq!(error, "Offset 2 is out of range for this file (0 lines)");
 }
 
 #[tokio::test]
@@ -440,4 +442,24 @@ async fn an_aborted_command_keeps_what_it_had_printed() {
     let outcome = place.call_until("bash", command, cancel).await;
     assert_eq!(outcome.ending, Ending::Interrupted);
     assert_eq!(outcome.output, "before\n[User aborted the command]");
+}
+
+#[tokio::test]
+async fn an_aborted_flood_is_cut_and_kept_whole() {
+    let place = Place::new(&[]);
+    let cancel = CancellationToken::new();
+    let (stop, flag) = (cancel.clone(), place.path("flag"));
+    tokio::spawn(async move {
+        while !flag.exists() {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    });
+    let command = json!({"command": "seq 1 200000; touch flag; sleep 300"});
+    let outcome = place.call_until("bash", command, cancel).await;
+    assert_eq!(outcome.ending, Ending::Interrupted);
+    assert!(outcome.output.ends_with("200000\n[User aborted the command]"), "{}", outcome.output);
+    assert_eq!(outcome.details["truncated"], true);
+    let whole = fs::read_to_string(outcome.details["outputPath"].as_str().unwrap()).unwrap();
+    assert_eq!(whole.lines().count(), 200_000);
 }

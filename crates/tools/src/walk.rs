@@ -1,15 +1,18 @@
 //! Walking a tree as ripgrep does, off the runtime's threads.
 
+mod rules;
+mod tree;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ignore::overrides::{Override, OverrideBuilder};
-use ignore::{WalkBuilder, WalkParallel};
 use tokio_util::sync::CancellationToken;
 use toolwright_tool::ToolError;
 
 use crate::names::show;
+pub(crate) use tree::{Found, Tree, Visitor};
 
 /// Runs file work on the blocking pool.
 pub(crate) async fn blocking<T: Send + 'static>(
@@ -82,27 +85,6 @@ impl Filter {
     }
 }
 
-/// Ignore files are respected, inside a repository or not; `.git` is never entered, links are not
-/// followed.
-pub(crate) fn walker(
-    root: &Path,
-    hidden: bool,
-    depth: Option<usize>,
-    enters: impl Fn(&ignore::DirEntry) -> bool + Send + Sync + 'static,
-) -> WalkParallel {
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
-    WalkBuilder::new(root)
-        .hidden(!hidden)
-        .require_git(false)
-        .follow_links(false)
-        .max_depth(depth)
-        .threads(threads)
-        .filter_entry(move |entry| {
-            entry.depth() == 0 || (entry.file_name() != ".git" && enters(entry))
-        })
-        .build_parallel()
-}
-
 /// What could not be looked at. Something that vanished meanwhile is not missed.
 #[derive(Default)]
 pub(crate) struct Unreadable(Mutex<Option<(usize, String)>>);
@@ -111,13 +93,6 @@ impl Unreadable {
     pub(crate) fn note(&self, path: &Path, error: &std::io::Error) {
         if error.kind() != std::io::ErrorKind::NotFound {
             self.add(format!("{}: {error}", show(path)));
-        }
-    }
-
-    pub(crate) fn note_walk(&self, error: &ignore::Error) {
-        let gone = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
-        if error.io_error().is_some_and(|e| !gone(e)) {
-            self.add(error.to_string().escape_debug().to_string());
         }
     }
 

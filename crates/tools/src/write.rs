@@ -7,7 +7,7 @@ use toolwright_tool::{PlanContext, Planned, RunContext, Tool, ToolError, ToolOut
 
 use crate::apply_patch::is_patch_style;
 use crate::feedback::Occasion;
-use crate::rewrite::{BOM, Rewrite, Target, commit, plan_one};
+use crate::rewrite::{BOM, Found, Rewrite, Target, commit, plan_one};
 use crate::seen::Seen;
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Tool for Write {
             Ok(())
         };
         let Planned { plan, prepared } =
-            plan_one("write", target, &self.seen, asked, move |target, found| {
+            plan_one("write", target, &self.seen, asked, Found::at, move |target, found| {
                 let mut content = content.into_bytes();
                 let marked = found.content.as_ref().is_some_and(|old| old.starts_with(BOM));
                 if marked && !content.starts_with(BOM) {

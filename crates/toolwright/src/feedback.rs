@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use toolwright_config::{FormatterSettings, Ordered, ServerSettings, Settings, Switchable};
-use toolwright_lsp::{Entry, Options, Place, Servers, Setting, Timing, configured};
+use toolwright_lsp::{Entry, Options, Place, Server, Servers, Setting, Timing, configured};
 use toolwright_tool::Workspace;
 use toolwright_tools::{Feedback, FormatterEntry, FormatterSetting, Formatters};
 
+use crate::Workbench;
 use crate::sandbox::Protection;
 use crate::secrets;
 
@@ -21,16 +22,9 @@ pub(crate) fn feedback(
     protection: &Protection,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Feedback, String> {
-    let place = Place {
-        directory: workspace.directory().to_owned(),
-        worktree: workspace.worktree().to_owned(),
-        trusted,
-        path: std::env::var_os("PATH").unwrap_or_default(),
-        virtual_env: env("VIRTUAL_ENV").map(PathBuf::from),
-    };
+    let place = place(workspace, trusted, env);
     let withheld: Vec<String> = secrets::key_variables(settings).map(str::to_owned).collect();
-    let set = |flag: &str| env(flag).is_some_and(|value| matches!(value.as_str(), "1" | "true"));
-    let servers = configured(of_servers(settings.lsp.clone()), TY_FLAGS.into_iter().any(set))?;
+    let servers = configured(of_servers(settings.lsp.clone()), wants_ty(env))?;
     let formatter = of_formatters(settings.formatter.clone());
     let passed = &settings.sandbox.environment;
     let formatters = Formatters::new(formatter, place.clone(), withheld.clone())?
@@ -39,6 +33,58 @@ pub(crate) fn feedback(
     let options = Options { place, servers, withheld, passed, sandbox };
     let servers = Servers::new(options, Timing::default());
     Ok(Feedback::new(servers, formatters))
+}
+
+fn place(workspace: &Workspace, trusted: bool, env: &dyn Fn(&str) -> Option<String>) -> Place {
+    Place {
+        directory: workspace.directory().to_owned(),
+        worktree: workspace.worktree().to_owned(),
+        trusted,
+        path: std::env::var_os("PATH").unwrap_or_default(),
+        virtual_env: env("VIRTUAL_ENV").map(PathBuf::from),
+    }
+}
+
+fn wants_ty(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let set = |flag: &str| env(flag).is_some_and(|value| matches!(value.as_str(), "1" | "true"));
+    TY_FLAGS.into_iter().any(set)
+}
+
+/// A language server that could be used in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageServer {
+    pub id: String,
+    /// What would be started, or why it cannot be.
+    pub program: Result<PathBuf, String>,
+    /// People speak of it in their configuration.
+    pub is_named: bool,
+}
+
+impl Workbench {
+    /// The language servers that are turned on; all that are known where none is.
+    pub fn language_servers(&self) -> Vec<LanguageServer> {
+        let env = |name: &str| self.variable(name);
+        let place = place(&self.workspace, self.is_trusted, &env);
+        let setting = of_servers(self.config.settings.lsp.clone());
+        let named: Vec<String> = match &setting {
+            Setting::With(entries) => entries.iter().map(|(id, _)| id.clone()).collect(),
+            Setting::Off | Setting::BuiltIn => Vec::new(),
+        };
+        let setting = if setting == Setting::Off { Setting::BuiltIn } else { setting };
+        // What is wrong with the setting was said when the folder was opened.
+        let servers = configured(setting, wants_ty(&env)).unwrap_or_default();
+        let one = |server: Server| LanguageServer {
+            program: place.installed(&server),
+            is_named: named.contains(&server.id),
+            id: server.id,
+        };
+        servers.into_iter().map(one).collect()
+    }
+
+    /// Whether language servers are turned on here.
+    pub fn uses_language_servers(&self) -> bool {
+        of_servers(self.config.settings.lsp.clone()) != Setting::Off
+    }
 }
 
 fn of_servers(settings: Option<Switchable<ServerSettings>>) -> Setting {

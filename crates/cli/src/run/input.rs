@@ -39,7 +39,7 @@ impl Given {
     }
 }
 
-pub async fn given(options: &Run) -> Result<Given, Problem> {
+pub async fn given(options: &Run, images: ImageLimits) -> Result<Given, Problem> {
     // What was one word to the shell is one argument of a command.
     let word = |word: &String| match options.command.is_some() && word.contains(char::is_whitespace)
     {
@@ -57,7 +57,7 @@ pub async fn given(options: &Run) -> Result<Given, Problem> {
     }
     let mut attached = Vec::new();
     for path in &options.files {
-        attached.extend(attach(path).await?);
+        attached.extend(attach(path, images).await?);
     }
     Ok(Given { words, piped, attached })
 }
@@ -102,7 +102,7 @@ async fn read_stdin() -> Result<String, Problem> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-async fn attach(path: &Path) -> Result<Vec<Content>, Problem> {
+async fn attach(path: &Path, images: ImageLimits) -> Result<Vec<Content>, Problem> {
     let shown = path.display();
     let failed = |e| Problem::usage(format!("cannot attach {shown}: {e}"));
     let data = std::fs::metadata(path).map_err(failed)?;
@@ -129,7 +129,7 @@ async fn attach(path: &Path) -> Result<Vec<Content>, Problem> {
     match mime {
         Some(mime) if mime.starts_with("image/") => {
             let source = ImageSource::File { bytes, name };
-            let fitted = fit_image(source, ImageLimits::default()).await.map_err(|why| {
+            let fitted = fit_image(source, images).await.map_err(|why| {
                 Problem::usage(format!(
                     "cannot attach {shown}: the image could not be decoded: {why}"
                 ))

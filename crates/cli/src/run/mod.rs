@@ -107,7 +107,7 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
         .command
         .as_deref()
         .map(|name| Command::find(&workbench.config.settings, name).map_err(|e| (name, e)));
-    let given = input::given(&options).await?;
+    let given = input::given(&options, workbench.image_limits()).await?;
     let own_words = options.prompt.join(" ");
     let text = given.text();
     let mut content = given.attached;

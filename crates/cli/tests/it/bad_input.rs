@@ -219,6 +219,39 @@ fn a_disk_that_is_full_from_the_start() {
 }
 
 #[test]
+fn a_disk_that_fills_up_mid_write_leaves_every_file_as_it_was() {
+    let large = "x".repeat(3 << 20);
+    let update = format!(
+        "*** Begin Patch\n*** Update File: small\n@@\n-old\n+new\n*** Add File: added\n+{large}\n*** End Patch"
+    );
+    let make = "yes line | head -c 5000000 >large; echo needle >>large; echo old >small; sleep 0.1";
+    let look = "cat small; tail -n 1 large; wc -c <large; ls -A";
+    let server = ModelServer::start([
+        Answer::call("bash", json!({ "command": make })),
+        Answer::call("write", json!({"filePath": "small", "content": large})),
+        Answer::call("edit", json!({"filePath": "small", "oldString": "old", "newString": large})),
+        Answer::call(
+            "edit",
+            json!({"filePath": "large", "oldString": "needle", "newString": "pin"}),
+        ),
+        Answer::call("apply_patch", json!({ "patchText": update })),
+        Answer::call("bash", json!({ "command": look })),
+        Answer::text("It is full."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let work = folder.work().display().to_string();
+    let arguments = ["run", "--auto", "--dir", &work, "-m", "anthropic/m", "fill it"];
+    let Some(run) = in_mount(&folder, &work, "size=7m", &arguments) else { return };
+    run.expect(0);
+    let results = crate::results(&server.last_request());
+    for failed in &results[1..5] {
+        assert!(failed.contains("No space left on device"), "{failed}");
+    }
+    let names = results[5].split_whitespace().collect::<Vec<_>>();
+    assert_eq!(names[..5], ["old", "needle", "5000007", "large", "small"], "{}", results[5]);
+}
+
+#[test]
 fn a_workspace_that_cannot_be_written() {
     let server = ModelServer::start([
         Answer::call("write", json!({"filePath": "a.txt", "content": "x"})),

@@ -40,6 +40,25 @@ fn doctor_names_what_it_found_and_what_to_do_next() {
 }
 
 #[test]
+fn doctor_says_which_language_servers_are_there_and_which_are_missing() {
+    let found = folder();
+    let programs = found.root().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink("/bin/true", programs.join("clangd")).unwrap();
+    let found = found.env("PATH", &format!("{}:/usr/bin:/bin", programs.display()));
+    let run = found.tw(&["doctor"]).expect(0);
+    assert!(run.stdout.contains("  lsp              off;"), "{}", run.stdout);
+    assert!(run.stdout.contains("  clangd           /"), "{}", run.stdout);
+    assert!(run.stdout.contains("more are known and not on PATH"), "{}", run.stdout);
+    let settings =
+        r#"{ "lsp": { "mine": { "command": ["no-such-server"], "extensions": [".my"] } } }"#;
+    let broken = folder().file("opencode.json", settings);
+    let run = broken.tw(&["doctor", "--trust"]).expect(1);
+    let missing = "! mine: no-such-server was not found on PATH";
+    assert!(run.stdout.contains(missing), "{}", run.stdout);
+}
+
+#[test]
 fn help_version_and_completions_are_answers() {
     let folder = folder();
     for arguments in [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"]]

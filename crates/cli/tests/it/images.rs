@@ -50,6 +50,19 @@ fn an_attached_image_is_scaled_and_the_model_is_told_or_it_is_sent_as_it_is() {
 }
 
 #[test]
+fn what_is_configured_about_images_counts_for_attached_ones_too() {
+    let server = ModelServer::start([Answer::text("ok")]);
+    let settings = r#"{ "attachment": { "image": { "max_width": 300 } } }"#;
+    let folder = folder().file("opencode.json", settings).with_model(&server, Wire::Anthropic);
+    folder.write_bytes("large.png", &png(600, 20));
+    let arguments = ["run", "--trust", "-m", "anthropic/m", "-f", "large.png", "look"];
+    folder.tw(&arguments).expect(0);
+    let sent = images(&server.last_request());
+    let scaled = image::load_from_memory(&sent[0]).unwrap();
+    assert_eq!((scaled.width(), scaled.height()), (300, 10));
+}
+
+#[test]
 fn an_image_that_a_tool_hands_over_is_scaled_and_a_broken_one_is_told() {
     let read = |file: &str| Answer::call("read", json!({ "filePath": file }));
     let server = ModelServer::start([read("large.png"), read("broken.png"), Answer::text("ok")]);

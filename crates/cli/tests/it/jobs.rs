@@ -240,3 +240,36 @@ fn a_login_shell_that_hangs_holds_up_nothing() {
     assert_eq!(results(&server.last_request()), ["first\n[exit code 0]"]);
     assert_eq!(processes_with(&marker), Vec::<String>::new());
 }
+
+#[test]
+fn a_session_that_is_shown_names_its_jobs_and_how_they_stand() {
+    let server = model(|seen, request| match seen {
+        0 => Answer::call("bash", json!({"command": marker(8), "run_in_background": true})),
+        1 => {
+            let command = "while [ ! -e go ]; do sleep 0.02; done; exit 3";
+            Answer::call("bash", json!({"command": command, "run_in_background": true}))
+        }
+        2 => Answer::call("bash", json!({"command": "\"$TW_PROGRAM\" show"})),
+        3 => Answer::call("write", json!({"filePath": "go", "content": ""})),
+        _ if !results(request).join("\n").contains("exit code 3") => {
+            let all = results(request)[1].clone();
+            let at = all.find("job_").unwrap();
+            let id: String =
+                all[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            Answer::call("bash_output", json!({"id": id, "wait": 30}))
+        }
+        _ => Answer::text("done"),
+    });
+    let folder =
+        folder().env("TW_PROGRAM", env!("CARGO_BIN_EXE_tw")).with_model(&server, Wire::Anthropic);
+    folder.tw(RUN).expect(0);
+    let meanwhile = results(&server.last_request())[2].clone();
+    assert_eq!(meanwhile.matches("  running  ").count(), 2, "{meanwhile}");
+    let shown = folder.tw(&["show"]).expect(0).stdout;
+    let jobs = shown.split_once("\nJobs:\n").unwrap_or_else(|| panic!("{shown}")).1;
+    let lines: Vec<&str> = jobs.lines().collect();
+    assert_eq!(lines.len(), 2, "{jobs}");
+    assert!(lines[0].contains("ended with its session") && lines[0].contains(&marker(8)), "{jobs}");
+    assert!(lines[1].contains("ended, exit code 3"), "{jobs}");
+    assert_eq!(processes_with(&marker(8)), Vec::<String>::new());
+}

@@ -184,6 +184,7 @@ impl Tool for BashKill {
                 job.running.kill().await;
             }
         }
+        job.running.clear().await;
         Ok(job.look())
     }
 }

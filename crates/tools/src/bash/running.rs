@@ -1,6 +1,7 @@
 //! A command that runs: its output is taken in as it comes, whoever is or is not waiting for it.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolwright_proc::{Child, Ended};
+use toolwright_proc::{Child, Ended, Remains};
 use toolwright_tool::{Capture, Captured};
 
 use super::plain::{Manner, Plain};
@@ -36,6 +37,9 @@ pub(crate) struct Running {
     kill: CancellationToken,
     /// Protected files that it changed and that are as they were again.
     put_back: Arc<Mutex<Vec<PathBuf>>>,
+    remains: Remains,
+    /// What it left was ended.
+    is_cleared: AtomicBool,
     _supervisor: AbortOnDropHandle<()>,
 }
 
@@ -78,7 +82,7 @@ impl Running {
         let capture = Arc::new(Mutex::new(capture));
         let (tell, news) = watch::channel(News::default());
         let (term, kill) = (CancellationToken::new(), CancellationToken::new());
-        let input = child.input();
+        let (input, remains) = (child.input(), child.remains());
         let put_back: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
         let intake = Intake {
             output: child.output(),
@@ -97,12 +101,18 @@ impl Running {
             term,
             kill,
             put_back,
+            remains,
+            is_cleared: AtomicBool::new(false),
             _supervisor: AbortOnDropHandle::new(supervisor),
         }
     }
 
     pub(crate) fn news(&self) -> News {
-        *self.news.borrow()
+        let mut news = *self.news.borrow();
+        if let Some(finish) = &mut news.finish {
+            finish.left_running &= !self.is_cleared.load(Ordering::Relaxed);
+        }
+        news
     }
 
     pub(crate) fn put_back(&self) -> Vec<PathBuf> {
@@ -139,6 +149,15 @@ impl Running {
     pub(crate) async fn kill(&self) -> Option<Finish> {
         self.kill.cancel();
         self.finish().await
+    }
+
+    /// Ends what it left in the background when it ended, daemons too.
+    pub(crate) async fn clear(&self) {
+        let remains = self.remains.clone();
+        // Looking through all processes takes a moment.
+        if tokio::task::spawn_blocking(move || remains.end()).await.is_ok() {
+            self.is_cleared.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(crate) async fn write(&self, bytes: &[u8]) -> Result<(), InputProblem> {

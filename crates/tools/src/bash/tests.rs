@@ -174,6 +174,42 @@ async fn a_killed_job_is_gone_with_all_of_its_group() {
 }
 
 #[tokio::test]
+async fn a_killed_job_takes_its_daemons_along() {
+    let place = Place::new();
+    // Own session, no parent any more, deaf to SIGTERM; one of them forks another.
+    let daemon = "trap \"\" TERM; echo $$; sleep 4711 & echo $!; echo pids; wait";
+    let command = format!("(setsid sh -c '{daemon}' &); sleep 4711");
+    let (id, first) = place.start_saying(json!({"command": command}), "pids\n").await;
+    let pids: Vec<&str> = first.lines().filter(|line| line.parse::<u32>().is_ok()).collect();
+    assert_eq!(pids.len(), 2, "{first}");
+    assert!(pids.iter().all(|pid| alive(pid)));
+    place.ok("bash_kill", json!({"id": id})).await;
+    for pid in pids {
+        eventually_gone(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_ended_job_left_is_ended_by_killing_it() {
+    let place = Place::new();
+    let command = "(setsid sh -c 'echo $$; exec sleep 4711' >pid 2>&1 &); sleep 4711 & \
+                   while [ ! -s pid ]; do sleep 0.02; done; cat pid; echo $!; echo end; \
+                   while [ ! -e go ]; do sleep 0.02; done";
+    let (id, first) = place.start_saying(json!({"command": command}), "end\n").await;
+    std::fs::write(place.folder.path().join("w/go"), "").unwrap();
+    let told = place.look_until(&id, "exit code 0").await;
+    assert!(told.contains("it left something running"), "{told}");
+    let all = format!("{first}{told}");
+    let pids: Vec<&str> = all.lines().filter(|line| line.parse::<u32>().is_ok()).collect();
+    assert_eq!(pids.len(), 2, "{all}");
+    let text = place.ok("bash_kill", json!({"id": id})).await;
+    assert!(text.contains("exit code 0") && !text.contains("left something"), "{text}");
+    for pid in pids {
+        eventually_gone(pid).await;
+    }
+}
+
+#[tokio::test]
 async fn jobs_end_with_their_session() {
     let place = Place::new();
     let command = json!({"command": "echo $$; echo pid; exec sleep 4711"});

@@ -8,7 +8,7 @@ use super::view::{View, with_line_feeds};
 use crate::rewrite::{Splice, pieces, splice_between};
 
 /// Places that were left which an answer names.
-const LEFT_SHOWN: usize = 10;
+pub(crate) const LEFT_SHOWN: usize = 10;
 
 /// What to replace by what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,12 +101,7 @@ fn apply(
     }
     let is_text = check_encoding(shown, content, replacement)?;
     let view = View::of(content);
-    let own = |text: &str| -> String {
-        let text =
-            if view.has_mark() { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-        with_line_feeds(text).into_owned()
-    };
-    let (old, new) = (own(old), own(new));
+    let (old, new) = (own_text(old, view.has_mark()), own_text(new, view.has_mark()));
     let hit =
         find(&view.bytes, &old, *all).map_err(|miss| explain(shown, &view, &old, is_text, miss))?;
     let splice = |part| {
@@ -123,7 +118,6 @@ fn apply(
 /// large file is gone through once. Everything else is nothing here.
 fn apply_plain(content: &[u8], replacement: &Replacement) -> Option<(Vec<Splice>, Applied)> {
     let Replacement { old, new, .. } = replacement;
-    let is_plain = |text: &str| text.is_ascii() && !text.contains(['\r', '\n', '\0']);
     if !is_plain(old) || !is_plain(new) || is_wide(content) {
         return None;
     }
@@ -134,8 +128,19 @@ fn apply_plain(content: &[u8], replacement: &Replacement) -> Option<(Vec<Splice>
     Some((vec![splice], Applied { matcher: Some(EXACT), count: 1, line, left: Vec::new() }))
 }
 
+/// ASCII within a line: the same in all encodings but the wide ones.
+pub(crate) fn is_plain(text: &str) -> bool {
+    text.is_ascii() && !text.contains(['\r', '\n', '\0'])
+}
+
+/// A text of the model's as it would stand in the view of a file.
+pub(crate) fn own_text(text: &str, has_mark: bool) -> String {
+    let text = if has_mark { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+    with_line_feeds(text).into_owned()
+}
+
 /// Whether it begins with the mark of UTF-16.
-fn is_wide(content: &[u8]) -> bool {
+pub(crate) fn is_wide(content: &[u8]) -> bool {
     [&b"\xFF\xFE"[..], b"\xFE\xFF"].iter().any(|mark| content.starts_with(mark))
 }
 

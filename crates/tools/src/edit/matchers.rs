@@ -55,10 +55,19 @@ pub(crate) enum Miss {
 
 /// Finds `old` in a text. Neither may have carriage returns before line feeds.
 pub(crate) fn find(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
-    let exact = occurrences(text, old.as_bytes());
-    if !exact.is_empty() {
-        return decide(EXACT, exact, Vec::new(), all);
+    match find_exact(text, old, all) {
+        Err(Miss::Nowhere) => find_tolerant(text, old, all),
+        found => found,
     }
+}
+
+pub(crate) fn find_exact(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
+    let exact = occurrences(text, old.as_bytes());
+    if exact.is_empty() { Err(Miss::Nowhere) } else { decide(EXACT, exact, Vec::new(), all) }
+}
+
+/// As [`find`], where `old` does not stand as it is.
+pub(crate) fn find_tolerant(text: &[u8], old: &str, all: bool) -> Result<Hit, Miss> {
     // Blank text would match anywhere; bytes that are no text are only matched as they are.
     let Ok(text) = str::from_utf8(text) else { return Err(Miss::Nowhere) };
     if trim(old).is_empty() {

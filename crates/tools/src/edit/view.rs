@@ -48,7 +48,11 @@ pub(crate) fn with_line_feeds(text: &str) -> Cow<'_, str> {
 impl<'a> View<'a> {
     pub(crate) fn of(content: &'a [u8]) -> Self {
         let body = content.strip_prefix(BOM).unwrap_or(content);
-        let skipped = content.len() - body.len();
+        Self::of_body(body, content.len() - body.len())
+    }
+
+    /// Of what follows the so many bytes of a mark.
+    pub(crate) fn of_body(body: &'a [u8], skipped: usize) -> Self {
         let mut returns = Vec::new();
         let mut kept = Vec::new();
         let mut from = 0;
@@ -77,7 +81,12 @@ impl<'a> View<'a> {
     /// The line ends for what replaces a part: those of the part if it has them all alike; else CRLF
     /// where the file has any.
     pub(crate) fn ends_for(&self, part: &Range<usize>) -> Ends {
-        if self.returns.is_empty() {
+        self.ends_within(part, !self.returns.is_empty())
+    }
+
+    /// As [`Self::ends_for`], of a view that does not show the whole file.
+    pub(crate) fn ends_within(&self, part: &Range<usize>, file_has_returns: bool) -> Ends {
+        if !file_has_returns {
             return Ends::Lf;
         }
         let feeds = memchr::memchr_iter(b'\n', &self.bytes[part.clone()]).count();

@@ -1,21 +1,19 @@
 //! What was found, in the words for the model.
 
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
 
 use serde_json::json;
 use toolwright_tool::ToolOutput;
 
-use super::search::{Found, Hits, Line};
+use super::search::{Counts, Found, Hits, Line};
 use super::{Output, Prepared};
 
 impl Found {
     pub(super) fn report(self, call: &Prepared, interrupted: bool) -> ToolOutput {
-        let Self { newest, counts } = self;
+        let Self { newest, counts, unreadable } = self;
+        let Counts { matches: total, files, withheld, binary } = counts;
         let truncated = newest.is_full();
         let shown = newest.weight().min(call.limit);
-        let total = counts.matches.into_inner();
-        let files = counts.files.into_inner();
         let more = if truncated { " (more matches available)" } else { "" };
         let mut text = match call.output {
             _ if shown == 0 => "No files found".to_owned(),
@@ -40,16 +38,15 @@ impl Found {
         if truncated {
             add("(Results truncated. Consider using a more specific path or pattern.)");
         }
-        let withheld = counts.withheld.load(Ordering::Relaxed);
         if withheld > 0 {
             add(&format!(
                 "({withheld} more files match, but reading them needs approval; name one as path to ask for it.)"
             ));
         }
-        if counts.binary.into_inner() && call.place.root.is_file() {
+        if binary && call.place.root.is_file() {
             add("(The file is binary: it was not searched to its end.)");
         }
-        if let Some(sentence) = counts.unreadable.sentence() {
+        if let Some(sentence) = unreadable.sentence() {
             add(&sentence);
         }
         if interrupted {

@@ -3,20 +3,17 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
-use ignore::WalkState;
 use toolwright_session::held::open_real;
 use toolwright_tool::{MayRead, ToolError};
 
 use super::{Output, Prepared};
 use crate::names::show;
 use crate::recency::{Newest, changed};
-use crate::walk::{Stopped, Unreadable, walker};
+use crate::walk::{self, Stopped, Tree, Unreadable, Visitor};
 
 /// Characters shown of a line. Minified files have lines of megabytes.
 const LINE_CHARS: usize = 2_000;
@@ -45,54 +42,49 @@ pub(super) struct Search<'a> {
     call: &'a Prepared,
     stopped: Stopped,
     may_read: MayRead,
-    newest: Mutex<Newest<Hits>>,
-    full: AtomicBool,
-    found: Counts,
+    unreadable: Unreadable,
 }
 
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) matches: AtomicUsize,
-    pub(super) files: AtomicUsize,
+    pub(super) matches: usize,
+    pub(super) files: usize,
     /// Files with matches that may not be shown.
-    pub(super) withheld: AtomicUsize,
-    pub(super) unreadable: Unreadable,
-    pub(super) binary: AtomicBool,
+    pub(super) withheld: usize,
+    pub(super) binary: bool,
 }
 
 pub(super) struct Found {
     pub(super) newest: Newest<Hits>,
     pub(super) counts: Counts,
+    pub(super) unreadable: Unreadable,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(call: &'a Prepared, stopped: Stopped, may_read: MayRead) -> Self {
-        let newest = Mutex::new(Newest::new(call.limit));
-        let full = AtomicBool::new(false);
-        Self { call, stopped, may_read, newest, full, found: Counts::default() }
+        Self { call, stopped, may_read, unreadable: Unreadable::default() }
     }
 
     pub(super) fn tree(self) -> Found {
-        walker(&self.call.place.root, true, None, |_| true).run(|| {
-            let mut searcher = self.searcher();
-            let search = &self;
-            Box::new(move |entry| {
-                if search.stopped.is_set() {
-                    return WalkState::Quit;
-                }
-                match entry {
-                    Err(error) => search.found.unreadable.note_walk(&error),
-                    Ok(entry) => {
-                        let is_file = entry.file_type().is_some_and(|t| t.is_file());
-                        if is_file && search.call.wants(entry.path()) {
-                            search.file(&mut searcher, entry.path());
-                        }
-                    }
-                }
-                WalkState::Continue
-            })
-        });
-        self.end()
+        let tree = Tree {
+            root: &self.call.place.root,
+            hidden: true,
+            depth: None,
+            stopped: &self.stopped,
+            unreadable: &self.unreadable,
+        };
+        let mut newest = Newest::new(self.call.limit);
+        let mut counts = Counts::default();
+        for Worker { newest: own, counts: Counts { matches, files, withheld, binary }, .. } in
+            tree.walk(|| Worker::new(&self))
+        {
+            newest.absorb(own);
+            counts.matches += matches;
+            counts.files += files;
+            counts.withheld += withheld;
+            counts.binary |= binary;
+        }
+        Found { newest, counts, unreadable: self.unreadable }
     }
 
     /// A file that is named is searched whatever the ignore files say; why it could not be is told.
@@ -107,18 +99,15 @@ impl<'a> Search<'a> {
             Ok(_) => return Err(failed(&"it is no longer a file")),
             Err(error) => return Err(failed(&error)),
         }
+        let mut worker = Worker::new(&self);
         if self.call.wants(path)
-            && let Err(error) = self.look_into(&mut self.searcher(), path)
+            && let Err(error) = open_real(path).and_then(|file| worker.look_into(&file, path))
             && !self.stopped.is_set()
         {
             return Err(failed(&error));
         }
-        Ok(self.end())
-    }
-
-    fn end(self) -> Found {
-        let newest = self.newest.into_inner().unwrap_or_else(|e| e.into_inner());
-        Found { newest, counts: self.found }
+        let Worker { newest, counts, .. } = worker;
+        Ok(Found { newest, counts, unreadable: self.unreadable })
     }
 
     fn searcher(&self) -> Searcher {
@@ -131,53 +120,72 @@ impl<'a> Search<'a> {
             .heap_limit(Some(HEAP_BYTES))
             .build()
     }
+}
 
-    fn file(&self, searcher: &mut Searcher, path: &Path) {
-        // Once there is enough that is newer, an older file need not even be opened. Counting needs
-        // all of them.
-        if self.full.load(Ordering::Relaxed) && self.call.output != Output::Count {
-            let Ok(data) = path.symlink_metadata() else { return };
-            if !self.lock().has_room_for(changed(&data)) {
-                return;
-            }
-        }
-        if let Err(error) = self.look_into(searcher, path)
-            && !self.stopped.is_set()
-        {
-            self.found.unreadable.note(path, &error);
-        }
+/// One thread's part of a search: nothing is shared until the end, so that threads do not wait for each
+/// other at every file.
+struct Worker<'a> {
+    search: &'a Search<'a>,
+    searcher: Searcher,
+    newest: Newest<Hits>,
+    counts: Counts,
+}
+
+impl<'a> Worker<'a> {
+    fn new(search: &'a Search<'a>) -> Self {
+        let newest = Newest::new(search.call.limit);
+        Self { search, searcher: search.searcher(), newest, counts: Counts::default() }
     }
 
-    fn look_into(&self, searcher: &mut Searcher, path: &Path) -> io::Result<()> {
-        let file = open_real(path)?;
-        let mut sink = Collector::new(self);
-        let reader = Watched { file: &file, stopped: &self.stopped };
-        let searched = searcher.search_reader(&self.call.matcher, reader, &mut sink);
+    fn look_into(&mut self, file: &File, path: &Path) -> io::Result<()> {
+        let Search { call, stopped, .. } = self.search;
+        let mut sink = Collector::new(self.search);
+        let reader = Watched { file, stopped };
+        let searched = self.searcher.search_reader(&call.matcher, reader, &mut sink);
         let Collector { hits, binary, .. } = sink;
-        self.found.binary.fetch_or(binary, Ordering::Relaxed);
+        self.counts.binary |= binary;
         if hits.matches > 0 {
-            self.keep(path, &file, hits)?;
+            self.keep(path, file, hits)?;
         }
         searched
     }
 
-    fn keep(&self, path: &Path, file: &File, hits: Hits) -> io::Result<()> {
-        if !(self.may_read)(path) {
-            self.found.withheld.fetch_add(1, Ordering::Relaxed);
+    fn keep(&mut self, path: &Path, file: &File, hits: Hits) -> io::Result<()> {
+        if !(self.search.may_read)(path) {
+            self.counts.withheld += 1;
             return Ok(());
         }
+        self.counts.matches += hits.matches;
+        self.counts.files += 1;
+        let weight = if self.search.call.output == Output::Lines { hits.matches } else { 1 };
         let changed = changed(&file.metadata()?);
-        self.found.matches.fetch_add(hits.matches, Ordering::Relaxed);
-        self.found.files.fetch_add(1, Ordering::Relaxed);
-        let weight = if self.call.output == Output::Lines { hits.matches } else { 1 };
-        let mut newest = self.lock();
-        newest.offer(changed, path.to_owned(), weight, hits);
-        self.full.store(newest.is_full(), Ordering::Relaxed);
+        if self.newest.has_room_for(changed) {
+            self.newest.offer(changed, path.to_owned(), weight, hits);
+        }
         Ok(())
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Newest<Hits>> {
-        self.newest.lock().unwrap_or_else(|e| e.into_inner())
+impl Visitor for Worker<'_> {
+    fn wants(&mut self, path: &Path) -> bool {
+        self.search.call.wants(path)
+    }
+
+    fn file(&mut self, found: &walk::Found<'_>) {
+        // Once there is enough that is newer, an older file need not even be opened. Counting needs
+        // all of them.
+        if self.newest.is_full() && self.search.call.output != Output::Count {
+            match found.changed() {
+                Ok(changed) if self.newest.has_room_for(changed) => {}
+                _ => return,
+            }
+        }
+        let looked = found.open().and_then(|file| self.look_into(&file, found.path()));
+        if let Err(error) = looked
+            && !self.search.stopped.is_set()
+        {
+            self.search.unreadable.note(found.path(), &error);
+        }
     }
 }
 

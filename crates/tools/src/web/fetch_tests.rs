@@ -106,6 +106,7 @@ async fn other_content_comes_as_it_is() {
         "/json" => page("application/json", "{\"a\": \"<b>\"}"),
         "/svg" => page("image/svg+xml", "<svg/>"),
         "/png" => answer("200 OK", "content-type: image/png\r\n", &png),
+        "/loud" => answer("200 OK", "content-type: IMAGE/PNG; charset=binary\r\n", &png),
         "/zip" => answer("200 OK", "content-type: application/zip\r\n", b"PK\0\0"),
         "/latin" => answer("200 OK", "content-type: text/plain\r\n", b"caf\xe9"),
         _ => answer("404 Not Found", "", b"nothing"),
@@ -115,9 +116,11 @@ async fn other_content_comes_as_it_is() {
     assert_eq!(kit.ok("webfetch", at("/json")).await.output, "{\"a\": \"<b>\"}");
     assert_eq!(kit.ok("webfetch", at("/svg")).await.output, "<svg/>");
     assert_eq!(kit.ok("webfetch", at("/latin")).await.output, "caf\u{fffd}");
-    let image = kit.ok("webfetch", at("/png")).await;
-    assert_eq!(image.output, "Image fetched successfully");
-    assert_eq!(image.attachments[0].mime, "image/png");
+    for path in ["/png", "/loud"] {
+        let image = kit.ok("webfetch", at(path)).await;
+        assert_eq!(image.output, "Image fetched successfully");
+        assert_eq!(image.attachments[0].mime, "image/png");
+    }
     assert!(kit.error("webfetch", at("/zip")).await.contains("4 bytes of application/zip"));
     assert!(kit.error("webfetch", at("/none")).await.contains("status 404"));
     assert!(kit.error("webfetch", json!({"url": "ftp://x"})).await.contains("URL must start with"));

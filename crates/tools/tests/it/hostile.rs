@@ -1,8 +1,9 @@
 //! Files that are no files, names that are hardly names, and a world that does not hold still.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use toolwright_session::Ending;
@@ -167,6 +168,59 @@ async fn a_large_file_that_changes_after_the_decision_is_noticed() {
     assert!(error.contains("changed by something else just now"), "{error}");
     assert!(session.bytes("f").starts_with(b"LINE") && session.bytes("f").ends_with(b"needle\n"));
 }
+
+/// Until a later change of the file must show in its times.
+fn settle(path: &std::path::Path) {
+    let data = fs::metadata(path).unwrap();
+    let (seconds, nanos) = (data.ctime() as u64, data.ctime_nsec() as u32);
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos);
+    while changed.elapsed().is_ok_and(|age| age < Duration::from_millis(50)) {
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn a_large_file_that_is_not_held_is_changed_only_if_it_is_still_the_same() {
+    let large = "line\n".repeat(1_200_000) + "    needle\r\nlast";
+    let cases: [(&str, Meddle); 4] = [
+        ("written into", |path| {
+            use std::os::unix::fs::FileExt;
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.write_at(b"LINE", 0).unwrap();
+        }),
+        ("cut", |path| {
+            fs::File::options().write(true).open(path).unwrap().set_len(5_000_000).unwrap();
+        }),
+        ("replaced", |path| {
+            fs::write(path.with_extension("new"), "other").unwrap();
+            fs::rename(path.with_extension("new"), path).unwrap();
+        }),
+        ("removed", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (how, meddle) in cases {
+        let before = move |folder: &std::path::Path| meddle(&folder.join("f"));
+        let session = Session::with(&[("f", large.as_bytes())], StaleEdits::Allow, before);
+        settle(&session.path("f"));
+        let arguments = json!({"filePath": "f", "oldString": "needle", "newString": "pin"});
+        let error = session.error("edit", arguments).await;
+        assert!(error.contains("changed by something else just now"), "{how}: {error}");
+        let left: Vec<String> = session.tree().into_keys().collect();
+        assert!(left.iter().all(|name| name == "f"), "{how}: {left:?}");
+    }
+    let session = Session::new(&[("f", large.as_bytes())]);
+    fs::set_permissions(session.path("f"), fs::Permissions::from_mode(0o640)).unwrap();
+    settle(&session.path("f"));
+    let arguments = json!({"filePath": "f", "oldString": "the  needle\n", "newString": "pin\n"});
+    let error = session.error("edit", arguments).await;
+    assert!(error.contains("Could not find oldString"), "{error}");
+    let arguments = json!({"filePath": "f", "oldString": "needle\nlast", "newString": "pin\nend"});
+    session.ok("edit", arguments).await;
+    assert_eq!(session.bytes("f"), large.replace("needle\r\nlast", "pin\r\nend").as_bytes());
+    let mode = fs::metadata(session.path("f")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+}
+
+type Meddle = fn(&std::path::Path);
 
 #[tokio::test]
 async fn a_read_only_file_and_a_read_only_folder_stay() {

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use toolwright::Workbench;
 use toolwright::llm::{Content, Media};
-use toolwright::tool::{ImageLimits, ImageSource, attachable_bytes, fit_image};
+use toolwright::tool::{ImageSource, attachable_bytes, fit_image};
 
 /// Bytes of text that come with a prompt; larger files are named, and the model reads what it needs.
 const TEXT_CAP_BYTES: u64 = 64 << 10;
@@ -50,7 +50,7 @@ async fn attach(bench: &Workbench, name: &str) -> Option<Vec<Content>> {
     match Media::mime_of(&bytes) {
         Some(mime) if mime.starts_with("image/") => {
             let source = ImageSource::File { bytes, name: file };
-            let fitted = fit_image(source, ImageLimits::default()).await.ok()?;
+            let fitted = fit_image(source, bench.image_limits()).await.ok()?;
             let note = fitted.note.map(Content::text);
             Some(std::iter::once(Content::Media(fitted.media)).chain(note).collect())
         }
