@@ -4,6 +4,9 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
+use toolwright_session::fail_point;
+use toolwright_session::images::beside;
+
 use crate::access::{Access, Extent, Plan};
 use crate::containment::{Containment, Later};
 use crate::tool::ToolError;
@@ -198,7 +201,8 @@ impl Files {
             // A file that may not be written must not be replaced either.
             fs::OpenOptions::new().write(true).open(path).map_err(failed)?;
         }
-        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder).map_err(failed)?;
+        let name = beside(path);
+        let beside = tempfile::Builder::new().prefix(&name).tempfile_in(folder).map_err(failed)?;
         let mut buffered = io::BufWriter::with_capacity(WRITE_BUFFER_BYTES, beside);
         for part in parts {
             buffered.write_all(part).map_err(failed)?;
@@ -217,6 +221,7 @@ impl Files {
             None => mode.unwrap_or_else(new_file_mode),
         };
         beside.as_file().set_permissions(mode).map_err(failed)?;
+        fail_point("write.half");
         beside.persist(path).map_err(|e| failed(e.error))?;
         Ok(())
     }
