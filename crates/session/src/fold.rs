@@ -328,7 +328,7 @@ impl Session {
                 self.usage += usage;
                 if let Some(step) = self.open_step() {
                     step.usage = usage;
-                    step.failure = Some(failure);
+                    step.failure = Some(Box::new(failure));
                 }
             }
             Entry::CallStarted { call, summary, effects, touched, .. } => {

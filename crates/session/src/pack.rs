@@ -15,6 +15,7 @@ pub(crate) struct Held {
     name: bool,
     arguments: bool,
     opaque: bool,
+    tool: bool,
     output: bool,
 }
 
@@ -55,6 +56,8 @@ impl Step {
             }
         });
         self.blocks = kept.collect();
+        // They are made in place, and there are many of them.
+        self.blocks.shrink_to_fit();
         self.model = Origin { provider: String::new(), model: String::new() };
         self.packed = true;
     }
@@ -132,6 +135,7 @@ fn output_of(result: &CallResult) -> Option<&str> {
 impl Call {
     fn pack(&mut self, sent: &Block) {
         let Block::Call { opaque, id, name, arguments, result } = sent else { return };
+        let asked_for = self.is_remembered();
         let same = self.id == *id;
         self.held.id = give_away(&mut self.id, same);
         let same = self.name == *name;
@@ -141,6 +145,8 @@ impl Call {
         let same = self.opaque == *opaque;
         self.held.opaque = give_away(&mut self.opaque, same);
         if let Slot::Settled(outcome) = &mut self.slot {
+            let same = outcome.tool == *name && !asked_for;
+            self.held.tool = give_away(&mut outcome.tool, same);
             let same = output_of(result) == Some(outcome.output.as_str());
             self.held.output = give_away(&mut outcome.output, same);
         }
@@ -161,8 +167,13 @@ impl Call {
         if held.opaque {
             self.opaque.clone_from(opaque);
         }
-        if let (true, Slot::Settled(outcome)) = (held.output, &mut self.slot) {
-            output_of(result).unwrap_or_default().clone_into(&mut outcome.output);
+        if let Slot::Settled(outcome) = &mut self.slot {
+            if held.tool {
+                outcome.tool.clone_from(name);
+            }
+            if held.output {
+                output_of(result).unwrap_or_default().clone_into(&mut outcome.output);
+            }
         }
     }
 }

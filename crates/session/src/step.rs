@@ -47,7 +47,7 @@ pub struct Step {
     pub cost: Option<f64>,
     /// Set once the answer is whole. Without it the step is shown to people and sent to no model.
     pub finish: Option<Finish>,
-    pub failure: Option<Failure>,
+    pub failure: Option<Box<Failure>>,
     /// What calls spent that are no longer in memory.
     pub(crate) forgotten_cost: f64,
     /// What a model is sent of it, once that can no longer change.
@@ -169,7 +169,7 @@ impl Call {
 
     /// Whether what became of it is asked for after its output is forgotten: what was denied, and what
     /// a person agreed to.
-    fn is_remembered(&self) -> bool {
+    pub(crate) fn is_remembered(&self) -> bool {
         let Some(outcome) = self.outcome() else { return true };
         let details = &outcome.details;
         outcome.ending == Ending::Denied
@@ -283,6 +283,7 @@ impl Step {
             _ => None,
         });
         self.blocks = kept.collect();
+        self.blocks.shrink_to_fit();
         // Small, but there are many of them, and each keeps a page of memory from being given back.
         self.model = Origin { provider: String::new(), model: String::new() };
         if let Some(finish) = &mut self.finish {

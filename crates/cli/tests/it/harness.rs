@@ -198,6 +198,30 @@ impl Stage {
         assert_eq!((listed.messages, &listed.title), (messages, &session.title()), "{about}");
     }
 
+    /// What the logs tell of files, for whoever has to find out.
+    fn changes(&self) -> String {
+        let mut told = Vec::new();
+        for file in self.store().files() {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+                let state = |state: &Value| match state["kind"].as_str() {
+                    Some("file") => format!("{} bytes", state["len"]),
+                    other => other.unwrap_or("?").to_owned(),
+                };
+                let data = &line["data"];
+                for change in data["changes"].as_array().into_iter().flatten() {
+                    let path = change["path"].as_str().unwrap_or_default();
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let (before, after) = (state(&change["before"]), state(&change["after"]));
+                    let what = &data["by"];
+                    told.push(format!("{} {name}: {before} -> {after} {what}", data["at"]));
+                }
+            }
+        }
+        told.sort();
+        told.join("\n")
+    }
+
     /// All that was done can be taken back and done again.
     fn check_undo(&self, before: &Files, about: &str) {
         let work = self.folder.work();
@@ -209,7 +233,7 @@ impl Stage {
         let after = everything(&work);
         let undone = self.tw(&["undo"], &End::Never, false);
         let text = format!("{about}: {}{}", undone.stdout, undone.stderr);
-        assert_eq!(undone.code, Some(0), "{text}");
+        assert_eq!(undone.code, Some(0), "{text}{}", self.changes());
         assert_eq!(everything(&work), *before, "{text}");
         assert_eq!(self.session().unwrap().prompts().count(), 0, "{text}");
         let redone = self.tw(&["redo"], &End::Never, false);
