@@ -1,5 +1,6 @@
 //! Memory of a long session: resident after 100 steps and after 10,000, with a conversation that is
-//! shortened again and again. Run with `cargo bench -p toolwright-engine --bench memory`.
+//! shortened again and again, and with one that is never. Run with
+//! `cargo bench -p toolwright-engine --bench memory`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -24,6 +25,9 @@ use toolwright_tool::{Pipeline, PipelineOptions, Registry, Workspace, tool_fn};
 const EARLY: usize = 100;
 const LATE: usize = 10_000;
 const WINDOW_TOKENS: u64 = 40_000;
+
+/// Which of the two this process is.
+const WINDOW: &str = "TOOLWRIGHT_BENCH_WINDOW";
 
 #[derive(Deserialize, JsonSchema)]
 struct Number {
@@ -76,7 +80,23 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// A process for each: what one leaves behind must not count for the other.
 fn main() {
+    match std::env::var(WINDOW).ok().map(|window| window.parse().ok()) {
+        Some(window) => work(window),
+        None => {
+            for (what, window) in [("shortened", WINDOW_TOKENS.to_string()), ("whole", "-".into())]
+            {
+                println!("the conversation is {what}:");
+                let program = std::env::current_exe().unwrap();
+                let status = std::process::Command::new(program).env(WINDOW, window).status();
+                assert!(status.unwrap().success());
+            }
+        }
+    }
+}
+
+fn work(window: Option<u64>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let seen: Arc<Mutex<Vec<(usize, u64, usize)>>> = Arc::default();
     let notes = Arc::clone(&seen);
@@ -88,8 +108,12 @@ fn main() {
         }
         let mut step = steps.lock().unwrap();
         *step += 1;
-        let bytes: usize = request.turns.iter().map(|turn| format!("{turn:?}").len()).sum();
-        if [EARLY, 1_000, LATE].contains(&*step) {
+        let is_noted = [EARLY, 1_000, LATE].contains(&*step);
+        // A conversation that is never shortened is only measured where it is noted.
+        let measured = is_noted || window.is_some();
+        let turns = request.turns.iter().filter(|_| measured);
+        let bytes: usize = turns.map(|turn| format!("{turn:?}").len()).sum();
+        if is_noted {
             notes.lock().unwrap().push((*step, resident_kib(), bytes / 1024));
         }
         if *step == LATE {
@@ -114,7 +138,7 @@ fn main() {
         let (log, session) = Store::new(folder.path()).create(folder.path(), "bench").unwrap();
         let mut options = EngineOptions::new("Be.");
         options.budget.steps = LATE + 10;
-        options.room.window = Some(WINDOW_TOKENS);
+        options.room.window = window;
         let record = Record::new(session, Unsynced(log));
         let mut engine = Engine::new(Arc::new(model), pipeline, record, options).await.unwrap();
         let (sender, mut events) = mpsc::channel(1024);

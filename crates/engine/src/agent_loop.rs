@@ -210,11 +210,11 @@ impl<'a> Turn<'a> {
             match end {
                 StepEnd::Answered if self.goes_on().await? => {}
                 StepEnd::Answered => return Ok(Over::Done),
-                StepEnd::MoreToDo if self.world.budget.purse.is_empty() => {
-                    return self.close("money").await;
-                }
                 StepEnd::MoreToDo => {}
                 StepEnd::TimeIsUp => return self.close("time").await,
+            }
+            if self.world.budget.purse.is_empty() {
+                return self.close("money").await;
             }
         }
         self.close("steps").await

@@ -120,10 +120,12 @@ impl Turn<'_> {
                         decision,
                         touched,
                     };
+                    let told: Vec<u64> = changes.iter().map(|changed| changed.at).collect();
                     let changes = changes.into_iter().map(Entry::Changed);
                     let mut entries = std::iter::once(entry).chain(changes);
                     match entries.try_for_each(|entry| self.world.record.add(entry)) {
                         Ok(()) => {
+                            told.into_iter().for_each(|at| self.noted(at));
                             any_effects |= effects;
                             starting.push((position, tool, summary, go));
                         }
@@ -146,8 +148,10 @@ impl Turn<'_> {
                     }
                 }
                 Update::Changed(changed) => {
-                    if let Err(error) = self.world.record.add(Entry::Changed(*changed)) {
-                        result = Err(error.into());
+                    let at = changed.at;
+                    match self.world.record.add(Entry::Changed(*changed)) {
+                        Ok(()) => self.noted(at),
+                        Err(error) => result = Err(error.into()),
                     }
                 }
                 Update::Fatal { message } => result = Err(Over::Broken(message)),
@@ -166,6 +170,13 @@ impl Turn<'_> {
             go.send(()).ok();
         }
         Ok(())
+    }
+
+    /// What became of files is on record.
+    fn noted(&self, at: u64) {
+        if let Some(keeper) = self.world.pipeline.keeper() {
+            keeper.noted(at);
+        }
     }
 
     async fn settle(

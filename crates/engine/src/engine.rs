@@ -179,17 +179,21 @@ impl Engine {
     }
 
     /// Goes on behind another entry of the record, as if nothing had come after it. Between turns
-    /// only. What tools remember by themselves (a list, files that were read) is not moved: a face
-    /// that offers this opens the session anew afterwards.
+    /// only.
     pub async fn move_to(&mut self, target: EntryId, why: MoveReason) -> Result<(), LogError> {
         self.record.move_to(target, why)?;
+        self.begin_elsewhere().await
+    }
+
+    /// The conversation is another: whatever was remembered of it becomes what the record says.
+    pub(crate) async fn begin_elsewhere(&mut self) -> Result<(), LogError> {
         settle_open_calls(&mut self.record, Left::All)?;
         let system = self.template.system.to_string();
         let origin = self.model.origin();
         let system = brief(&mut self.record, &self.hooks, origin, &self.agent, system).await?;
         self.template.system = system.into();
         self.tally = Tally::default();
-        self.pipeline.forget_answers();
+        self.pipeline.recall(self.record.session());
         Ok(())
     }
 

@@ -39,6 +39,10 @@ impl Turn<'_> {
         match heard {
             Ok(true) => Ok(Some((builder.build(), early.unwrap_or_default()))),
             unfinished => {
+                if early.take().is_some_and(|early| !early.is_empty()) {
+                    // What they had given never reached the model.
+                    self.world.pipeline.forget_answers();
+                }
                 self.keep_partial(builder);
                 unfinished.map(|_| None)
             }

@@ -126,6 +126,7 @@ fn tokens_of(item: &Item) -> u64 {
         Item::Note(text) => text_tokens(text),
         Item::Step(step) if step.finish.is_none() => 0,
         Item::Step(step) => {
+            let step = step.whole();
             let said = step.blocks.iter().map(|block| match block {
                 StepBlock::Text { text, .. } | StepBlock::Reasoning { text, .. } => {
                     text_tokens(text)
@@ -133,7 +134,7 @@ fn tokens_of(item: &Item) -> u64 {
                 StepBlock::ServerTool { opaque, .. } => opaque.to_string().len() as u64 / 4,
                 StepBlock::Call(call) => text_tokens(&call.arguments),
             });
-            said.sum::<u64>() + results_of(step)
+            said.sum::<u64>() + results_of(&step)
         }
     }
 }
@@ -156,7 +157,9 @@ impl Turn<'_> {
         let since: u64 = newest.clone().map(tokens_of).sum();
         let at = session.items().len() - newest.count();
         let measured = match at.checked_sub(1).map(|at| &session.items()[at]) {
-            Some(Item::Step(step)) if made_at.is_none() => total(&step.usage) + results_of(step),
+            Some(Item::Step(step)) if made_at.is_none() => {
+                total(&step.usage) + results_of(&step.whole())
+            }
             _ => 0,
         };
         if measured > 0 { measured + since } else { estimate + self.fixed_tokens() }
@@ -395,9 +398,10 @@ fn prunable(session: &Session) -> (Vec<CallPlace>, u64) {
     for (item, step) in items.iter().enumerate().skip(session.sent_from()).rev() {
         let Item::Step(step) = step else { continue };
         let mut written_here = Vec::new();
-        for (number, call) in step.calls().enumerate() {
+        let whole = step.whole();
+        for (number, (own, call)) in step.calls().zip(whole.calls()).enumerate() {
             let Some(outcome) = call.outcome() else { continue };
-            let touched = call.touched();
+            let touched = own.touched();
             let done = outcome.ending == Ending::Completed;
             if done {
                 written_here.extend(touched.writes.iter().map(String::as_str));
@@ -405,8 +409,8 @@ fn prunable(session: &Session) -> (Vec<CallPlace>, u64) {
             let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
             let key = (outcome.tool.clone(), canonical(&arguments));
             // An answer that points to an older one does not stand in for it.
-            let whole = done && outcome.details.get("cached").is_none() && !call.is_pruned();
-            let again = if whole { !repeated.insert(key) } else { repeated.contains(&key) };
+            let stands = done && outcome.details.get("cached").is_none() && !call.is_pruned();
+            let again = if stands { !repeated.insert(key) } else { repeated.contains(&key) };
             let only_reads = touched.writes.is_empty() && !touched.reads.is_empty();
             let stale = touched.reads.iter().any(|path| written.contains(path.as_str()));
             let superseded = only_reads && (again || stale);

@@ -35,7 +35,7 @@ fn one(item: &Item, output_chars: usize) -> String {
         Item::Step(step) if step.finish.is_none() => String::new(),
         Item::Step(step) => {
             let mut parts = Vec::new();
-            for block in &step.blocks {
+            for block in &step.whole().blocks {
                 match block {
                     StepBlock::Text { text, .. } => parts.push(format!("[Agent]: {text}")),
                     StepBlock::Reasoning { .. } => {}
@@ -81,7 +81,7 @@ pub(crate) fn digest(earlier: Option<&str>, items: &[Item]) -> String {
         })
         .collect();
     let said = items.iter().rev().find_map(|item| match item {
-        Item::Step(step) => step.blocks.iter().rev().find_map(|block| match block {
+        Item::Step(step) => step.whole().blocks.iter().rev().find_map(|block| match block {
             StepBlock::Text { text, .. } if !text.trim().is_empty() => Some(cut(text, 2_000)),
             _ => None,
         }),

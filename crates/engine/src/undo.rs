@@ -51,9 +51,13 @@ impl Engine {
             work(&scene, log).map(|done| (done.report, done.session))
         })?;
         keeper.forget().await;
-        if report.conversation && !report.dry_run {
-            // What the model had read is not what is there, nor what it remembers.
-            self.pipeline.forget_answers();
+        if report.dry_run {
+            return Ok(report);
+        }
+        match report.conversation {
+            true => self.begin_elsewhere().await?,
+            // What the model had read is not what is there.
+            false => self.pipeline.forget_answers(),
         }
         Ok(report)
     }
@@ -64,7 +68,9 @@ impl Engine {
             && self.record.session().header.parent.is_none()
             && let Some(changed) = keeper.seen_later().await
         {
+            let at = changed.at;
             self.record.add(Entry::Changed(changed))?;
+            keeper.noted(at);
         }
         Ok(())
     }

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolwright_engine::{
-    Engine, EngineOptions, Event, Hook, Hooks, OnFailure, PermissionGate, Point, Record, TurnEnd,
-    Unrecorded, Verdict,
+    Budget, Engine, EngineOptions, Event, Hook, Hooks, OnFailure, PermissionGate, Point, Purse,
+    Record, TurnEnd, Unrecorded, Verdict,
 };
 use toolwright_llm::{Content, Event as Said, Finish, FinishReason, Model, Origin, Request};
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
@@ -155,6 +155,15 @@ impl Stage {
         answers: impl IntoIterator<Item = Vec<Said>>,
         hooks: Vec<TestHook>,
     ) -> Self {
+        Self::with_purse(rule, answers, hooks, Arc::default()).await
+    }
+
+    async fn with_purse(
+        rule: Action,
+        answers: impl IntoIterator<Item = Vec<Said>>,
+        hooks: Vec<TestHook>,
+        purse: Arc<Purse>,
+    ) -> Self {
         let origin = Origin { provider: "test".to_owned(), model: "m".to_owned() };
         let answers = Mutex::new(answers.into_iter().collect());
         let model = Arc::new(Scripted { origin, answers, requests: Mutex::default() });
@@ -184,7 +193,8 @@ impl Stage {
             parent: None,
         };
         let record = Record::new(Session::new(header), Unrecorded);
-        let options = EngineOptions { hooks, ..EngineOptions::new("Be brief.") };
+        let budget = Budget { purse, ..Budget::default() };
+        let options = EngineOptions { hooks, budget, ..EngineOptions::new("Be brief.") };
         let engine = Engine::new(Arc::clone(&model) as _, pipeline, record, options).await;
         Self { engine: engine.unwrap(), model, ran, _outputs: outputs }
     }
@@ -402,6 +412,19 @@ async fn a_stop_hook_cannot_keep_the_model_busy_for_ever() {
     let mut stage = Stage::new(Action::Allow, answers, vec![more]).await;
     assert_eq!(stage.prompt().await.end.status, TurnStatus::Done);
     assert_eq!(stage.model.requests.lock().unwrap().len(), 6);
+}
+
+#[tokio::test]
+async fn a_stop_hook_spends_no_money_that_is_not_there() {
+    let more = hook(Point::Stop, |_, _| {
+        Ok(Verdict { block: Some("more".to_owned()), ..Verdict::default() })
+    });
+    let answers = [says("done"), says("a summary")];
+    let purse = Purse::new(Some(0.0));
+    let mut stage = Stage::with_purse(Action::Allow, answers, vec![more], purse).await;
+    let end = stage.prompt().await.end;
+    assert_eq!((end.status, end.answer.as_ref()), (TurnStatus::OutOfBudget, "a summary"));
+    assert!(stage.sent(1).contains("used up (money)"), "{}", stage.sent(1));
 }
 
 #[tokio::test]

@@ -19,6 +19,16 @@ pub const FAIL_POINTS: &[&str] = &[
     "call.settled",
     "room.noted",
     "turn.ended",
+    "look.half",
+    "image.half",
+    "write.half",
+    "undo.planned",
+    "undo.file",
+    "undo.half",
+    "undo.restored",
+    "undo.done",
+    "index.half",
+    "index.done",
 ];
 
 /// Ends the process here, if a test wants that.

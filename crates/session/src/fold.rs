@@ -85,6 +85,8 @@ pub struct Session {
     /// Turns of the items that can no longer change, made once each.
     frozen: Vec<Arc<Turn>>,
     frozen_items: usize,
+    /// Steps before this item have their words in what is sent.
+    packed: usize,
 }
 
 impl Session {
@@ -113,6 +115,7 @@ impl Session {
             imported: None,
             frozen: Vec::new(),
             frozen_items: 0,
+            packed: 0,
         }
     }
 
@@ -121,8 +124,8 @@ impl Session {
         Self { whole: true, ..Self::new(header) }
     }
 
-    /// All of them are there; those that are no longer sent may be empty, unless the session is
-    /// [`Self::whole`].
+    /// All of them are there; those that are no longer sent may be empty, and steps that were sent are
+    /// [`Step::whole`] only when they are asked to be, unless the session is [`Self::whole`].
     pub fn items(&self) -> &[Item] {
         &self.items
     }
@@ -325,7 +328,7 @@ impl Session {
                 self.usage += usage;
                 if let Some(step) = self.open_step() {
                     step.usage = usage;
-                    step.failure = Some(failure);
+                    step.failure = Some(Box::new(failure));
                 }
             }
             Entry::CallStarted { call, summary, effects, touched, .. } => {
@@ -394,9 +397,10 @@ impl Session {
 
     fn prune(&mut self, calls: &[CallPlace]) {
         for place in calls {
-            if let Some(Item::Step(step)) = self.items.get_mut(place.item)
-                && let Some(call) = step.call_mut(place.call)
-            {
+            let Some(Item::Step(step)) = self.items.get_mut(place.item) else { continue };
+            step.unpack();
+            self.packed = self.packed.min(place.item);
+            if let Some(call) = step.call_mut(place.call) {
                 call.prune();
                 if !self.whole {
                     call.forget_output();
@@ -450,20 +454,34 @@ impl Session {
             self.frozen.push(Arc::new(Turn::User(vec![Content::text(summary.clone())])));
             self.frozen_items = *keep_from;
         }
-        while let Some(item) = self.items.get(self.frozen_items) {
-            let last = self.frozen_items + 1 == self.items.len();
-            let settled = match item {
-                Item::Prompt(_) | Item::Note(_) => true,
-                Item::Step(step) => !last || step.calls().all(|c| c.outcome().is_some()),
+        let count = self.items.len();
+        while let Some(item) = self.items.get_mut(self.frozen_items) {
+            let last = self.frozen_items + 1 == count;
+            let turn = match item {
+                Item::Step(step) if last && step.calls().any(|c| c.outcome().is_none()) => break,
+                Item::Step(step) => step.settled_turn(),
+                Item::Prompt(_) | Item::Note(_) => turn_of(item).map(Arc::new),
             };
-            if !settled {
-                break;
-            }
-            self.frozen.extend(turn_of(item).map(Arc::new));
+            self.frozen.extend(turn);
             self.frozen_items += 1;
         }
+        self.pack();
         let open = self.items[self.frozen_items..].iter().filter_map(turn_of).map(Arc::new);
         self.frozen.iter().cloned().chain(open).collect()
+    }
+
+    /// What was sent is held once. The newest item is what everybody asks for.
+    fn pack(&mut self) {
+        let until = self.frozen_items.min(self.items.len().saturating_sub(1));
+        if self.whole || until <= self.packed {
+            return;
+        }
+        for item in &mut self.items[self.packed..until] {
+            if let Item::Step(step) = item {
+                step.pack();
+            }
+        }
+        self.packed = until;
     }
 
     /// The answers that calls left open by a crash or an abort must get in the log, so that they

@@ -23,6 +23,7 @@ mod log;
 #[cfg(test)]
 mod log_tests;
 mod message;
+mod pack;
 mod retention;
 mod standing;
 mod step;

@@ -1,5 +1,7 @@
 //! One answer of a model with a result slot for each of its calls.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolwright_llm::{
@@ -7,6 +9,7 @@ use toolwright_llm::{
 };
 
 use crate::entry::Touched;
+use crate::pack::Held;
 
 /// A part of a reply as it is logged: calls have no result yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,7 +37,8 @@ pub enum ReplyPart {
     },
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// Of a session at work, a step that was sent holds its words in what was sent: see [`Step::whole`].
+#[derive(Debug, Clone)]
 pub struct Step {
     pub model: Origin,
     pub blocks: Vec<StepBlock>,
@@ -43,9 +47,13 @@ pub struct Step {
     pub cost: Option<f64>,
     /// Set once the answer is whole. Without it the step is shown to people and sent to no model.
     pub finish: Option<Finish>,
-    pub failure: Option<Failure>,
+    pub failure: Option<Box<Failure>>,
     /// What calls spent that are no longer in memory.
-    forgotten_cost: f64,
+    pub(crate) forgotten_cost: f64,
+    /// What a model is sent of it, once that can no longer change.
+    pub(crate) sent: Option<Arc<Turn>>,
+    /// Whether its words are there only.
+    pub(crate) packed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -62,12 +70,13 @@ pub struct Call {
     pub id: String,
     pub name: String,
     pub arguments: String,
-    opaque: Opaque,
-    slot: Slot,
+    pub(crate) opaque: Opaque,
+    pub(crate) slot: Slot,
     touched: Touched,
     /// What it said of itself while it ran.
     noted: String,
     pruned: bool,
+    pub(crate) held: Held,
 }
 
 /// What stands in a request where an output was.
@@ -160,7 +169,7 @@ impl Call {
 
     /// Whether what became of it is asked for after its output is forgotten: what was denied, and what
     /// a person agreed to.
-    fn is_remembered(&self) -> bool {
+    pub(crate) fn is_remembered(&self) -> bool {
         let Some(outcome) = self.outcome() else { return true };
         let details = &outcome.details;
         outcome.ending == Ending::Denied
@@ -250,6 +259,8 @@ impl Step {
             finish: None,
             failure: None,
             forgotten_cost: 0.0,
+            sent: None,
+            packed: false,
         }
     }
 
@@ -261,6 +272,7 @@ impl Step {
 
     /// Lets go of what was said and done, except for what is counted and asked for later.
     pub(crate) fn forget(&mut self) {
+        self.unpack();
         let before = self.calls_cost();
         let kept = std::mem::take(&mut self.blocks).into_iter().filter_map(|block| match block {
             StepBlock::Call(mut call) if call.is_remembered() => {
@@ -271,6 +283,7 @@ impl Step {
             _ => None,
         });
         self.blocks = kept.collect();
+        self.blocks.shrink_to_fit();
         // Small, but there are many of them, and each keeps a page of memory from being given back.
         self.model = Origin { provider: String::new(), model: String::new() };
         if let Some(finish) = &mut self.finish {
@@ -308,15 +321,16 @@ impl Step {
             ReplyPart::ServerTool { name, opaque } => StepBlock::ServerTool { name, opaque },
             ReplyPart::Call { id, name, arguments, opaque } => {
                 let (slot, touched, noted) = (Slot::Pending, Touched::default(), String::new());
-                let pruned = false;
-                StepBlock::Call(Call { id, name, arguments, opaque, slot, touched, noted, pruned })
+                let (pruned, held) = (false, Held::default());
+                let call = Call { id, name, arguments, opaque, slot, touched, noted, pruned, held };
+                StepBlock::Call(call)
             }
         };
         self.blocks = parts.into_iter().map(block).collect();
     }
 
     /// The step as a model sees it, or nothing if its answer never became whole.
-    pub fn to_turn(&self) -> Option<Turn> {
+    pub(crate) fn to_turn(&self) -> Option<Turn> {
         self.finish.as_ref()?;
         let blocks = self.blocks.iter().map(|block| match block {
             StepBlock::Text { text, opaque } => {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_permission::{Mode, Request};
 use toolwright_session::images::{Changed, Keeper};
-use toolwright_session::{Ending, Outcome, Touched};
+use toolwright_session::{Ending, Outcome, Session, Touched};
 
 use crate::access::Plan;
 use crate::cache::Cache;
@@ -248,6 +248,12 @@ impl Pipeline {
             cache.clear();
         }
         self.registry.all().iter().for_each(|entry| entry.tool.forget());
+    }
+
+    /// The conversation is another from here on: nothing is remembered but what it says.
+    pub fn recall(&self, session: &Session) {
+        self.forget_answers();
+        self.registry.all().iter().for_each(|entry| entry.tool.recall(session));
     }
 
     /// Read, looked at by the hooks, and planned for the first time.

@@ -62,11 +62,18 @@ impl Pipeline {
         let mut early = early.into_calls();
         let mut lanes: Vec<Lane> = Vec::with_capacity(calls.len());
         let mut firsts = Vec::with_capacity(calls.len());
+        let mut dropped = false;
         for call in &calls {
-            let begun = early.next().filter(|begun| begun.is(call));
+            let begun = early.next();
+            dropped |= begun.as_ref().is_some_and(|begun| !begun.is(call));
+            let begun = begun.filter(|begun| begun.is(call));
             let (first, accesses) = self.first(call, begun, &cancel).await;
             lanes.push(Lane { accesses, done: watch::Sender::new(false) });
             firsts.push(first);
+        }
+        if dropped || early.next().is_some() {
+            // What they had given never reaches the model.
+            self.forget_answers();
         }
         let lanes: Arc<[Lane]> = lanes.into();
         let mut tasks = JoinSet::new();

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use toolwright_llm::Media;
+use toolwright_session::Session;
 
 use crate::access::Plan;
 use crate::door::Door;
@@ -51,6 +52,10 @@ pub trait Tool: Send + Sync + 'static {
 
     /// The conversation no longer holds what earlier calls gave.
     fn forget(&self) {}
+
+    /// The conversation is another from here on (something was undone, say): what is remembered of it
+    /// becomes what `session` says.
+    fn recall(&self, _session: &Session) {}
 
     fn plan(
         &self,
@@ -200,6 +205,8 @@ pub trait AnyTool: Send + Sync {
 
     fn forget(&self) {}
 
+    fn recall(&self, _session: &Session) {}
+
     /// Fails with text for the model where validated arguments still do not fit the type.
     fn plan(
         self: Arc<Self>,
@@ -235,6 +242,10 @@ impl<T: Tool> AnyTool for T {
 
     fn forget(&self) {
         Tool::forget(self);
+    }
+
+    fn recall(&self, session: &Session) {
+        Tool::recall(self, session);
     }
 
     fn plan(

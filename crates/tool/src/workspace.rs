@@ -5,7 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use toolwright_session::fail_point;
 use toolwright_session::held::{Held, is_elsewhere, open_real};
+use toolwright_session::images::beside;
 
 use crate::access::{Access, Extent, Plan};
 use crate::containment::{Containment, Later};
@@ -216,7 +218,8 @@ impl Files {
             let how = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             fs::OpenOptions::new().write(true).custom_flags(how).open(&place).map_err(failed)?;
         }
-        let beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder.path());
+        let name = beside(path);
+        let beside = tempfile::Builder::new().prefix(&name).tempfile_in(folder.path());
         let mut beside = beside.map_err(failed)?;
         fill(beside.as_file_mut())?;
         let mode = match &existing {
@@ -232,6 +235,7 @@ impl Files {
             None => mode.unwrap_or_else(new_file_mode),
         };
         beside.as_file().set_permissions(mode).map_err(failed)?;
+        fail_point("write.half");
         beside.persist(&place).map_err(|e| failed(e.error))?;
         Ok(())
     }

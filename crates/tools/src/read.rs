@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use toolwright_llm::Media;
+use toolwright_session::Session;
 use toolwright_tool::{
     Access, Extent, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
     attachable_bytes,
@@ -90,6 +91,10 @@ impl Tool for Read {
 
     fn forget(&self) {
         self.nearby.forget();
+    }
+
+    fn recall(&self, _: &Session) {
+        self.seen.forget_all();
     }
 
     async fn plan(&self, arguments: Arguments, context: &PlanContext) -> Planned<Prepared> {

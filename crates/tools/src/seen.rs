@@ -148,6 +148,11 @@ impl Seen {
         )))
     }
 
+    /// What was seen is no part of the conversation any more.
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
     pub(crate) fn forget(&self, path: &Path) {
         self.lock().remove(path);
     }

@@ -42,9 +42,7 @@ const WRITE: &str = "todowrite";
 impl Todos {
     /// The list as the newest call that wrote it left it.
     pub fn restore(session: &Session) -> Self {
-        let written = session.standing().todos().cloned();
-        let written = written.and_then(|list| serde_json::from_value(list).ok());
-        Self { list: Arc::new(Mutex::new(written.unwrap_or_default())) }
+        Self { list: Arc::new(Mutex::new(written(session))) }
     }
 
     pub fn list(&self) -> Vec<Todo> {
@@ -69,6 +67,11 @@ impl Todos {
             .titled(format!("{left} todos"))
             .with_details(json!({ "todos": todos }))
     }
+}
+
+fn written(session: &Session) -> Vec<Todo> {
+    let list = session.standing().todos().cloned();
+    list.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default()
 }
 
 /// Both tools answer to one key, and count as changing something, so that calls in one message keep
@@ -96,6 +99,10 @@ impl Tool for TodoWrite {
 
     fn description(&self) -> &str {
         include_str!("todowrite.md")
+    }
+
+    fn recall(&self, session: &Session) {
+        self.0.replace(written(session));
     }
 
     async fn plan(&self, arguments: Arguments, _: &PlanContext) -> Planned<Vec<Todo>> {

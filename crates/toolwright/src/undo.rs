@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use toolwright_config::{Paths, Settings};
 use toolwright_session::images::{
     Images, Keeper, Lost, Quota, Report, Scene, UndoError, UndoOptions, Undone, Watch,
+    clear_unfinished,
 };
-use toolwright_session::{Entry, Log, OpenError, Session, Store};
+use toolwright_session::{Call, Entry, Log, OpenError, Session, Slot, Store};
 use toolwright_tool::Workspace;
 
 use crate::workbench::{SessionChoice, SetupError, Workbench};
@@ -123,6 +124,10 @@ impl Workbench {
         session: &mut Session,
         keeper: Option<&Keeper>,
     ) -> Result<(), SetupError> {
+        let changes = |call: &Call| matches!(call.slot(), Slot::Running { effects: true, .. });
+        if session.last_step().is_some_and(|step| step.calls().any(changes)) {
+            clear_unfinished(log.path(), &self.store().workers(&session.header))?;
+        }
         if let Some(keeper) = keeper
             // Behind an undo that is half done nothing may stand but its end.
             && !Scene::is_pending(log)?
@@ -131,6 +136,7 @@ impl Workbench {
             let entry = Entry::Changed(changed);
             let mark = log.append(&entry)?;
             session.apply(entry, mark);
+            keeper.recovered();
         }
         Ok(())
     }

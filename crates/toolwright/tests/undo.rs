@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use toolwright::llm::{Content, Event as ModelEvent, Finish, FinishReason, Model, Origin, Request};
 use toolwright::permission::{Action, Layer, LayerKind, Policy, Rule};
 use toolwright::session::images::{Images, Keeper, Quota, Report, UndoOptions, Watch};
-use toolwright::session::{Ending, Item, Store, TurnStatus};
+use toolwright::session::{Ending, Item, MoveReason, Store, TurnStatus};
 use toolwright::tool::{Pipeline, PipelineOptions, Registry, Workspace};
 use toolwright::{CancellationToken, Engine, PermissionGate};
 use toolwright_engine::{EngineOptions, Record};
@@ -420,6 +420,46 @@ async fn run(kind: Kind, seed: u64) -> usize {
     assert_restored(&work, &states[0], &report, &run);
     assert_same(&look(&work, false), &theirs, &format!("{run}: what is not ours was touched"));
     done
+}
+
+/// The whole output of the newest call that ran.
+fn newest_output(engine: &Engine) -> String {
+    let items = engine.session().items().iter().rev();
+    let mut outputs = items.filter_map(|item| match item {
+        Item::Step(step) => step.whole().calls().last()?.outcome().map(|o| o.output.clone()),
+        _ => None,
+    });
+    outputs.next().unwrap()
+}
+
+#[tokio::test]
+async fn after_an_undo_tools_remember_what_the_conversation_says() {
+    let root = folder();
+    let work = fs::canonicalize(root.path()).unwrap().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("a.txt"), "one\n").unwrap();
+    let mut rig = Rig::new(root, work).await;
+    let todos = |names: &[&str]| {
+        let list: Vec<Value> = names.iter().map(|name| json!({"content": name})).collect();
+        vec![vec![("todowrite".to_owned(), json!({ "todos": list }))]]
+    };
+    let look = || vec![vec![("todoread".to_owned(), json!({}))]];
+    rig.turn(todos(&["first"])).await;
+    rig.turn(todos(&["first", "second"])).await;
+    rig.undo(1).await;
+    rig.turn(look()).await;
+    let list = newest_output(&rig.engine);
+    assert!(list.contains("first") && !list.contains("second"), "{list}");
+    // To before anything was said: no list at all.
+    rig.undo(0).await;
+    rig.turn(look()).await;
+    assert_eq!(newest_output(&rig.engine), "[]");
+    // And by a move that touches no file.
+    let place = *rig.engine.session().places().last().unwrap();
+    rig.turn(todos(&["third"])).await;
+    rig.engine.move_to(place.last, MoveReason::Branched).await.unwrap();
+    rig.turn(look()).await;
+    assert_eq!(newest_output(&rig.engine), "[]");
 }
 
 fn runs(kind: Kind) {

@@ -1,6 +1,8 @@
 //! The crash harness. A scripted session with edits, commands, parallel calls, sub-agents and notes is
 //! ended outright at a point of its life, then taken up again. Whatever the point: nothing that was
-//! shown is missing, no effect happened twice, every request is a valid history, the session loads.
+//! shown is missing, no effect happened twice, every request is a valid history, the session loads, the
+//! index says what the log says, and all of it can be undone and redone, byte for byte.
+//! `harness_back.rs` does the same to an undo, a redo and the making of the index.
 //!
 //! Usually at every named place and at a few dozen random points; `TOOLWRIGHT_CRASH_POINTS=1000` for
 //! as many as one likes, `TOOLWRIGHT_CRASH_SEED` for others than the last time.
@@ -10,17 +12,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright::session::{FAIL_POINTS, Item, Session, StepBlock, Store};
-use toolwright_testkit::{Answer, Captured, Finished, Folder, ModelServer, Reply, Wire};
+use toolwright::session::{
+    Counted, FAIL_POINTS, Index, Item, Listed, Session, StepBlock, Store, Wanted,
+};
+use toolwright_testkit::{
+    Answer, Captured, Finished, Folder, ModelServer, Reply, Wire, eventually,
+};
 
 use crate::folder;
+use crate::undo::everything;
 
 /// Random points of a usual run.
 const POINTS: usize = 60;
 
+/// Of all points, those of the work itself; the others are in `harness_back.rs`.
+const WORK_SHARE: f64 = 0.6;
+
 /// How a process comes to its end.
 #[derive(Debug, Clone)]
-enum End {
+pub(crate) enum End {
     /// At this pass of this place.
     At(String, u64),
     /// From outside, after so many microseconds.
@@ -29,7 +39,7 @@ enum End {
     Never,
 }
 
-fn main_steps() -> Vec<Reply> {
+pub(crate) fn main_steps() -> Vec<Reply> {
     let echo = |n: u32| json!({"command": format!("echo e{n} >> effects.log")});
     let edit = |n: u32| json!({"filePath": "edited.txt", "oldString": "END", "newString": format!("e{n}\nEND")});
     let task =
@@ -54,9 +64,10 @@ fn main_steps() -> Vec<Reply> {
 }
 
 /// The model: the next of its answers to whoever asks, however often it was asked before.
-struct Script {
-    next: AtomicUsize,
-    problems: Mutex<Vec<String>>,
+pub(crate) struct Script {
+    steps: Vec<Reply>,
+    pub(crate) next: AtomicUsize,
+    pub(crate) problems: Mutex<Vec<String>>,
 }
 
 impl Script {
@@ -78,9 +89,8 @@ impl Script {
                 true => Answer::text("child done"),
             };
         }
-        let steps = main_steps();
         let next = self.next.fetch_add(1, Ordering::Relaxed);
-        steps.get(next).cloned().unwrap_or_else(|| Reply::default().say("shown-7")).into()
+        self.steps.get(next).cloned().unwrap_or_else(|| Reply::default().say("shown-7")).into()
     }
 }
 
@@ -106,15 +116,16 @@ fn invalid(request: &Captured) -> Option<String> {
     None
 }
 
-struct Stage {
-    folder: Folder,
-    script: Arc<Script>,
+pub(crate) struct Stage {
+    pub(crate) folder: Folder,
+    pub(crate) script: Arc<Script>,
     _server: ModelServer,
 }
 
 impl Stage {
-    fn new() -> Self {
-        let script = Arc::new(Script { next: AtomicUsize::new(0), problems: Mutex::default() });
+    pub(crate) fn new(steps: Vec<Reply>) -> Self {
+        let (next, problems) = (AtomicUsize::new(0), Mutex::default());
+        let script = Arc::new(Script { steps, next, problems });
         let model = Arc::clone(&script);
         let server = ModelServer::answering(move |request| model.answer(request));
         let config = json!({
@@ -128,9 +139,13 @@ impl Stage {
         Self { folder, script, _server: server }
     }
 
-    fn run(&self, more: &[&str], end: &End, trace: bool) -> Finished {
-        let arguments = [&["run", "--auto", "-m", "anthropic/m"], more].concat();
-        let mut command = self.folder.command(&arguments);
+    pub(crate) fn run(&self, more: &[&str], end: &End, trace: bool) -> Finished {
+        self.tw(&[&["run", "--auto", "-m", "anthropic/m"], more].concat(), end, trace)
+    }
+
+    /// Any command, with its end.
+    pub(crate) fn tw(&self, arguments: &[&str], end: &End, trace: bool) -> Finished {
+        let mut command = self.folder.command(arguments);
         if let End::At(place, count) = end {
             command.env("TOOLWRIGHT_FAIL_AT", format!("{place}:{count}"));
         }
@@ -143,11 +158,19 @@ impl Stage {
             std::thread::park_timeout(std::time::Duration::from_micros(*after));
             child.signal_if_alive("KILL");
         }
-        child.wait()
+        let ended = child.wait();
+        // Somebody who comes back later than what is left of the process takes to go.
+        let work = std::fs::canonicalize(self.folder.work()).unwrap();
+        eventually("the end of all that was started", || is_deserted(&work).then_some(()));
+        ended
     }
 
-    fn session(&self) -> Option<Session> {
-        let store = Store::new(self.folder.root().join("data/toolwright/sessions"));
+    fn store(&self) -> Store {
+        Store::new(self.folder.root().join("data/toolwright/sessions"))
+    }
+
+    pub(crate) fn session(&self) -> Option<Session> {
+        let store = self.store();
         let directory = std::fs::canonicalize(self.folder.work()).unwrap();
         match store.peek_latest(&directory) {
             Ok(session) => Some(session),
@@ -156,8 +179,73 @@ impl Stage {
         }
     }
 
+    /// The index as it was left and brought up to date says the same as one that is made anew, and
+    /// that is what the log says.
+    pub(crate) fn check_index(&self, about: &str) {
+        let store = self.store();
+        let kept = told(&mut Index::open(&store).unwrap());
+        let anew = told(&mut Index::rebuild(&store).unwrap());
+        assert_eq!(kept, anew, "{about}: the index is not what the files say");
+        let Some(session) = self.session() else { return };
+        let listed = anew.0.iter().find(|listed| listed.id == session.header.session);
+        let listed = listed.unwrap_or_else(|| panic!("{about}: the session is not in the index"));
+        let is_message = |item: &&Item| match item {
+            Item::Prompt(_) => true,
+            Item::Note(_) => false,
+            Item::Step(step) => step.finish.is_some(),
+        };
+        let messages = session.items().iter().filter(is_message).count() as u64;
+        assert_eq!((listed.messages, &listed.title), (messages, &session.title()), "{about}");
+    }
+
+    /// What the logs tell of files, for whoever has to find out.
+    fn changes(&self) -> String {
+        let mut told = Vec::new();
+        for file in self.store().files() {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+                let state = |state: &Value| match state["kind"].as_str() {
+                    Some("file") => format!("{} bytes", state["len"]),
+                    other => other.unwrap_or("?").to_owned(),
+                };
+                let data = &line["data"];
+                for change in data["changes"].as_array().into_iter().flatten() {
+                    let path = change["path"].as_str().unwrap_or_default();
+                    let name = path.rsplit('/').next().unwrap_or_default();
+                    let (before, after) = (state(&change["before"]), state(&change["after"]));
+                    let what = &data["by"];
+                    told.push(format!("{} {name}: {before} -> {after} {what}", data["at"]));
+                }
+            }
+        }
+        told.sort();
+        told.join("\n")
+    }
+
+    /// All that was done can be taken back and done again.
+    fn check_undo(&self, before: &Files, about: &str) {
+        let work = self.folder.work();
+        let Some(session) = self.session().filter(|session| session.prompts().next().is_some())
+        else {
+            assert_eq!(everything(&work), *before, "{about}: nothing was said and something done");
+            return;
+        };
+        let after = everything(&work);
+        let undone = self.tw(&["undo"], &End::Never, false);
+        let text = format!("{about}: {}{}", undone.stdout, undone.stderr);
+        assert_eq!(undone.code, Some(0), "{text}{}", self.changes());
+        assert_eq!(everything(&work), *before, "{text}");
+        assert_eq!(self.session().unwrap().prompts().count(), 0, "{text}");
+        let redone = self.tw(&["redo"], &End::Never, false);
+        let text = format!("{about}: {}{}", redone.stdout, redone.stderr);
+        assert_eq!(redone.code, Some(0), "{text}");
+        assert_eq!(everything(&work), after, "{text}");
+        assert_eq!(self.session().unwrap().items(), session.items(), "{text}");
+        self.check_index(about);
+    }
+
     /// Taken up until it is done, and everything checked that must hold.
-    fn check(&self, killed: &Finished, about: &str) {
+    pub(crate) fn check(&self, killed: &Finished, about: &str) {
         let problem = |text: String| -> ! { panic!("{about}: {text}\nstderr: {}", killed.stderr) };
         let shown = words(&killed.stdout);
         let kept = self.session().map(|session| words(&said(&session))).unwrap_or_default();
@@ -205,7 +293,30 @@ impl Stage {
     }
 }
 
-fn said(session: &Session) -> String {
+pub(crate) type Files = BTreeMap<std::path::PathBuf, String>;
+
+/// What an index can be asked for.
+type Told = (Vec<Listed>, Vec<Counted>, u64, Vec<Vec<Listed>>);
+
+fn told(index: &mut Index) -> Told {
+    let mut find = |search: Option<&str>| {
+        let search = search.map(str::to_owned);
+        index.list(&Wanted { search, ..Wanted::default() }).unwrap()
+    };
+    let all = find(None);
+    let found = ["shown", "edited.txt", "effects", "child", "alpha"].map(|word| find(Some(word)));
+    (all, index.spending().unwrap(), index.count().unwrap(), found.to_vec())
+}
+
+/// Whether no process works in a folder.
+fn is_deserted(folder: &std::path::Path) -> bool {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut places =
+        processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok());
+    !places.any(|place| place.starts_with(folder))
+}
+
+pub(crate) fn said(session: &Session) -> String {
     let mut out = String::new();
     for item in session.items() {
         let Item::Step(step) = item else { continue };
@@ -219,7 +330,7 @@ fn said(session: &Session) -> String {
 }
 
 /// The pieces of answers that are in a text.
-fn words(text: &str) -> HashSet<String> {
+pub(crate) fn words(text: &str) -> HashSet<String> {
     let words = text.split_whitespace().filter(|word| word.starts_with("shown-"));
     words.map(str::to_owned).collect()
 }
@@ -238,27 +349,42 @@ fn completed(session: &Session) -> Vec<(String, String)> {
 }
 
 /// A small generator: the same seed gives the same points.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit.max(1)
     }
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// So many random points, of all that are wanted.
+pub(crate) fn points(share: f64) -> usize {
+    let all = number("TOOLWRIGHT_CRASH_POINTS").map_or(POINTS, |n| n as usize);
+    (all as f64 * share).round() as usize
+}
+
+/// The first, a middle and the last time that a place is passed.
+pub(crate) fn named(place: &str, passed: &[String]) -> [End; 3] {
+    let times = passed.iter().filter(|name| *name == place).count() as u64;
+    assert!(times > 0, "the scripted session never comes to {place}");
+    [1, times.div_ceil(2), times].map(|n| End::At(place.to_owned(), n))
 }
 
 /// The places that a whole run passes, in order.
 fn places() -> Vec<String> {
-    let stage = Stage::new();
+    let stage = Stage::new(main_steps());
+    let before = everything(&stage.folder.work());
     let whole = stage.run(&["Do it all"], &End::Never, true).expect(0);
     assert_eq!(words(&whole.stdout).len(), 6, "{}", whole.stdout);
     stage.check(&whole, "a whole run");
     assert!(stage.folder.session_text().contains("\"type\":\"compacted\""));
+    stage.check_undo(&before, "a whole run");
     let trace = std::fs::read_to_string(stage.folder.root().join("trace")).unwrap();
     trace.lines().map(str::to_owned).collect()
 }
@@ -267,18 +393,19 @@ fn places() -> Vec<String> {
 fn whatever_the_point_at_which_it_dies_nothing_is_lost_and_nothing_happens_twice() {
     let passed = places();
     let mut ends = Vec::new();
-    for place in FAIL_POINTS {
-        let times = passed.iter().filter(|name| name == place).count() as u64;
-        assert!(times > 0, "the scripted session never comes to {place}");
-        ends.extend([1, times.div_ceil(2), times].map(|n| End::At((*place).to_owned(), n)));
+    let own = |place: &&&str| !place.starts_with("undo.") && !place.starts_with("index.");
+    for place in FAIL_POINTS.iter().filter(own) {
+        ends.extend(named(place, &passed));
     }
+    let at_places = ends.len();
+    let mut ends: Vec<(End, End)> = ends.into_iter().map(|end| (end, End::Never)).collect();
     let mut dice = Dice(number("TOOLWRIGHT_CRASH_SEED").unwrap_or(7));
-    let points = number("TOOLWRIGHT_CRASH_POINTS").map_or(POINTS, |n| n as usize);
-    for _ in 0..points {
-        ends.push(match dice.below(3) {
-            0 => End::Killed(dice.below(1_200_000)),
-            _ => End::At("any".to_owned(), 1 + dice.below(passed.len() as u64)),
-        });
+    for _ in 0..points(WORK_SHARE) {
+        let mut any = || End::At("any".to_owned(), 1 + dice.below(passed.len() as u64));
+        let (first, second) = (any(), any());
+        let first = if dice.below(3) == 0 { End::Killed(dice.below(1_200_000)) } else { first };
+        // Misfortunes come in pairs: whoever takes it up dies too.
+        ends.push((first, if dice.below(4) == 0 { second } else { End::Never }));
     }
     // Two at a time: more only get in each other's way.
     let queue = Mutex::new(ends.into_iter());
@@ -287,17 +414,28 @@ fn whatever_the_point_at_which_it_dies_nothing_is_lost_and_nothing_happens_twice
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(end) = queue.lock().unwrap().next() else { return };
-                    let stage = Stage::new();
-                    let killed = stage.run(&["Do it all"], &end, false);
+                    let Some((end, again)) = queue.lock().unwrap().next() else { return };
+                    let stage = Stage::new(main_steps());
+                    let before = everything(&stage.folder.work());
+                    let mut killed = stage.run(&["Do it all"], &end, false);
                     if killed.code.is_none() {
                         died.fetch_add(1, Ordering::Relaxed);
                     }
-                    stage.check(&killed, &format!("{end:?}"));
+                    let about = format!("{end:?}, then {again:?}");
+                    if !matches!(again, End::Never) {
+                        let second = stage.run(&["-c"], &again, false);
+                        killed.stdout.push_str(&format!(" {}", second.stdout));
+                        killed.stderr.push_str(&second.stderr);
+                    }
+                    // So that what is new later is read on behind what was there.
+                    Index::open(&stage.store()).unwrap();
+                    stage.check(&killed, &about);
+                    stage.check_index(&about);
+                    stage.check_undo(&before, &about);
                 }
             });
         }
     });
     eprintln!("{} of them died", died.load(Ordering::Relaxed));
-    assert!(died.load(Ordering::Relaxed) >= FAIL_POINTS.len() * 3);
+    assert!(died.load(Ordering::Relaxed) >= at_places);
 }

@@ -12,6 +12,7 @@ mod demo;
 mod edits;
 mod guards;
 mod harness;
+mod harness_back;
 mod hooks;
 mod images;
 mod jobs;

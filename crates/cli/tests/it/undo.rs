@@ -34,7 +34,7 @@ fn json_of(text: &str) -> Value {
 }
 
 /// Everything below a folder: kind, mode, content.
-fn everything(root: &Path) -> BTreeMap<PathBuf, String> {
+pub(crate) fn everything(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

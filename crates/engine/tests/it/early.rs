@@ -21,6 +21,8 @@ struct Probe {
     changes: bool,
     ran: Arc<Notify>,
     has_run: Arc<AtomicBool>,
+    /// Whether it was told that the conversation does not hold what it gave.
+    has_forgotten: Arc<AtomicBool>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,6 +38,10 @@ impl Tool for Probe {
 
     fn description(&self) -> &str {
         "for tests"
+    }
+
+    fn forget(&self) {
+        self.has_forgotten.store(true, Ordering::SeqCst);
     }
 
     async fn plan(&self, _: Nothing, context: &PlanContext) -> Planned<()> {
@@ -57,7 +63,8 @@ impl Tool for Probe {
 
 fn probe(name: &'static str, changes: bool) -> (Probe, Arc<Notify>, Arc<AtomicBool>) {
     let (ran, has_run) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-    let tool = Probe { name, changes, ran: Arc::clone(&ran), has_run: Arc::clone(&has_run) };
+    let (seen, has_forgotten) = (Arc::clone(&has_run), Arc::default());
+    let tool = Probe { name, changes, ran: Arc::clone(&ran), has_run: seen, has_forgotten };
     (tool, ran, has_run)
 }
 
@@ -123,4 +130,22 @@ async fn a_call_that_changes_something_and_those_behind_it_wait_for_the_whole_an
         bench.engine.prompt(vec![Content::text("go")], &CancellationToken::new(), &sender).await;
     assert_eq!(end.status, TurnStatus::Done);
     assert!(wrote.load(Ordering::SeqCst) && looked.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn what_a_call_gave_to_an_answer_that_never_became_whole_counts_as_not_given() {
+    let (reader, ran, _) = probe("look", false);
+    let forgotten = Arc::clone(&reader.has_forgotten);
+    let registry = Registry::default();
+    registry.register(reader);
+    // The stream breaks off once the tool has run.
+    let model = Scripted::new(move |_, _| {
+        after(call(0, "look", "{}").to_vec(), Arc::clone(&ran), Vec::new())
+    });
+    let mut bench = bench(model, registry).await;
+    let (sender, _events) = mpsc::channel(1024);
+    let end =
+        bench.engine.prompt(vec![Content::text("go")], &CancellationToken::new(), &sender).await;
+    assert_eq!(end.status, TurnStatus::Failed);
+    assert!(forgotten.load(Ordering::SeqCst));
 }

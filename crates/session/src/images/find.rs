@@ -1,8 +1,10 @@
 //! What a session's file says about changed files, without reading the rest of it.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::change::{Changed, Reversal};
+use super::beside::clear_beside;
+use super::change::{Change, Changed, Reversal};
 use crate::entry::{Entry, MoveReason};
 use crate::fold::title_of;
 use crate::id::EntryId;
@@ -128,4 +130,27 @@ pub(super) fn of_worker(path: &Path, turns: &[EntryId]) -> Result<Vec<Changed>, 
         }
     }
     Ok(found)
+}
+
+/// Removes what a process left beside files that it was writing when it was killed: those whose change
+/// was announced, here or by an agent that worked for this session, and never came to its end.
+pub fn clear_unfinished(path: &Path, workers: &[PathBuf]) -> Result<(), LogError> {
+    let mut announced = BTreeSet::new();
+    for file in workers.iter().map(PathBuf::as_path).chain([path]) {
+        let tree = Tree::of(file)?;
+        let mut lines = Lines::open(file)?;
+        for node in tree.nodes().iter().filter(|n| n.kind == Kind::Changed && !n.damaged) {
+            let Some(Entry::Changed(changed)) = crate::line::entry(lines.read(node)?) else {
+                continue;
+            };
+            for Change { path, after, .. } in changed.changes {
+                match after {
+                    None => announced.insert(path),
+                    Some(_) => announced.remove(&path),
+                };
+            }
+        }
+    }
+    clear_beside(announced.iter().map(PathBuf::as_path));
+    Ok(())
 }

@@ -10,8 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::{Mutex, oneshot};
 
 use super::change::{Cause, Change, Changed, HeadMoved, Lost};
+use super::copies::{Copies, keep_copies};
 use super::known::{Difference, Known, Table};
-use super::memory::{Memory, Remembered};
+use super::memory::Memory;
 use super::objects::{Hidden, add_tracked, clean_files, take_objects};
 use super::scan::{ScanError, scan};
 use super::state::State;
@@ -43,12 +44,14 @@ impl Reach {
 #[derive(Clone)]
 pub struct Watch {
     place: Arc<Place>,
-    seen: Arc<Mutex<Seen>>,
+    pub(super) seen: Arc<Mutex<Seen>>,
     /// Calls under way that may change anything.
     running: Arc<AtomicUsize>,
     /// Files that declared writes are about to change, and how many writes: what becomes of the files
     /// is noted there.
     writing: Arc<StdMutex<HashMap<PathBuf, usize>>>,
+    /// What is on record by now, and the file of what is known does not know it yet.
+    noted: Arc<StdMutex<Vec<u64>>>,
 }
 
 struct Place {
@@ -60,8 +63,8 @@ struct Place {
 }
 
 #[derive(Default)]
-struct Seen {
-    table: Option<Table>,
+pub(super) struct Seen {
+    pub(super) table: Option<Table>,
     /// Looking did not work; said once and not tried again.
     given_up: Option<String>,
     /// Something that was started goes on in the background.
@@ -69,16 +72,27 @@ struct Seen {
     heads: BTreeMap<PathBuf, String>,
     hidden: Hidden,
     file: Option<Memory>,
+    /// Of what the table knows.
+    pub(super) copies: Option<Arc<Copies>>,
+}
+
+impl Seen {
+    /// What the log says under this moment holds, should this process be killed.
+    fn told(&mut self, at: u64) {
+        if let Some(file) = &mut self.file {
+            file.noted(at);
+        }
+    }
 }
 
 /// A watch with the turn that changes belong to: that of one person's session and of all agents that
 /// work for it.
 #[derive(Clone)]
 pub struct Keeper {
-    watch: Watch,
+    pub(super) watch: Watch,
     turn: Arc<StdMutex<EntryId>>,
     /// Where what is known is kept, for the case that this process is killed.
-    memory: Option<PathBuf>,
+    pub(super) memory: Option<PathBuf>,
     /// Whether jobs run.
     jobs: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
@@ -137,8 +151,9 @@ impl Watch {
         let unfit = around.then(|| format!("{} is too large to be followed", root.display()));
         let place =
             Place { root: root.to_owned(), images, leave_out: vec![data.to_owned()], unfit };
-        let (seen, running, writing) = (Arc::default(), Arc::default(), Arc::default());
-        Self { place: Arc::new(place), seen, running, writing }
+        let (seen, running) = (Arc::default(), Arc::default());
+        let (writing, noted) = (Arc::default(), Arc::default());
+        Self { place: Arc::new(place), seen, running, writing, noted }
     }
 
     fn is_written(&self, path: &Path) -> bool {
@@ -180,6 +195,20 @@ impl Keeper {
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = message;
     }
 
+    /// What was told under this moment ([`Changed::at`]) is in the log.
+    pub fn noted(&self, at: u64) {
+        self.watch.noted.lock().unwrap_or_else(PoisonError::into_inner).push(at);
+        // Whoever looks at files now sees to it afterwards; until then it only is told twice.
+        if let Ok(mut seen) = self.watch.seen.try_lock() {
+            self.catch_up(&mut seen);
+        }
+    }
+
+    fn catch_up(&self, seen: &mut Seen) {
+        let mut noted = self.watch.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.drain(..).for_each(|at| seen.told(at));
+    }
+
     /// What is known about files no longer holds: they were changed by ourselves.
     pub async fn forget(&self) {
         let mut seen = self.watch.seen.lock().await;
@@ -199,8 +228,10 @@ impl Keeper {
         let (sender, receiver) = oneshot::channel();
         // In a task of its own: whoever waits for it may be gone before it is done.
         tokio::spawn(async move {
-            if let Err((ticket, _)) = sender.send(keeper.clone().prepare(reach).await) {
-                keeper.settle(ticket, false).await;
+            if let Err((ticket, log)) = sender.send(keeper.clone().prepare(reach).await) {
+                let settled = keeper.clone().settle(ticket, false).await;
+                // Nobody is left who would tell.
+                log.iter().chain(&settled).for_each(|changed| keeper.noted(changed.at));
             }
         });
         receiver.await.unwrap_or_else(|_| (Ticket::empty(), Vec::new()))
@@ -216,6 +247,7 @@ impl Keeper {
     /// What jobs have changed since the last look. Nothing is looked at where none run.
     pub async fn seen_later(&self) -> Option<Changed> {
         let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
+        self.catch_up(&mut seen);
         if !seen.lingering {
             return None;
         }
@@ -224,11 +256,16 @@ impl Keeper {
         self.look(&mut seen, &mut changed).await;
         // What is left of a command without being a job is not followed beyond its turn.
         seen.lingering = self.jobs.as_ref().is_some_and(|are_running| are_running());
-        (!changed.is_empty()).then_some(changed)
+        if changed.is_empty() {
+            seen.told(changed.at);
+            return None;
+        }
+        Some(changed)
     }
 
     async fn prepare(self, reach: Reach) -> (Ticket, Vec<Changed>) {
         let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
+        self.catch_up(&mut seen);
         let mut log = Vec::new();
         let mut running = None;
         let others = seen.lingering || self.watch.running.load(Ordering::Acquire) > 0;
@@ -252,16 +289,18 @@ impl Keeper {
             for (path, known) in found {
                 let state =
                     known.as_ref().map_or(State::Absent, |known| known.state(&HashMap::new()));
-                let difference = self.adopt(&mut seen, &path, known);
+                let difference = self.adopt(&mut seen, &path, known, earlier.at);
                 // What people changed between two calls is theirs.
                 let difference = difference.filter(|_| others && !self.watch.is_written(&path));
-                self.tell(difference.into_iter().collect(), &mut earlier).await;
+                let copies = seen.copies.clone();
+                self.tell(difference.into_iter().collect(), copies, &mut earlier).await;
                 writing.push(self.watch.begin_writing(path.clone()));
                 before.push((path, state));
             }
         }
-        if !earlier.is_empty() {
-            log.push(earlier);
+        match earlier.is_empty() {
+            true => seen.told(earlier.at),
+            false => log.push(earlier),
         }
         if !before.is_empty() {
             let mut intent = self.changed(&reach.what, false);
@@ -279,6 +318,7 @@ impl Keeper {
 
     async fn settle(self, ticket: Ticket, lingers: bool) -> Option<Changed> {
         let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
+        self.catch_up(&mut seen);
         let Ticket { reach, before, running, writing } = ticket;
         let mut changed = self.changed(&reach.what, reach.anything);
         if !before.is_empty() {
@@ -289,7 +329,7 @@ impl Keeper {
                 let known = now.remove(&path).flatten();
                 let after =
                     known.as_ref().map_or(State::Absent, |known| known.state(&HashMap::new()));
-                self.adopt(&mut seen, &path, known);
+                self.adopt(&mut seen, &path, known, changed.at);
                 changed.changes.push(Change { path, before, after: Some(after) });
             }
         }
@@ -320,10 +360,13 @@ impl Keeper {
                 changed.lost.push(Lost { path: self.watch.place.root.clone(), why: why.clone() });
             }
         }
+        if changed.is_empty() {
+            seen.told(changed.at);
+        }
         Some(changed)
     }
 
-    fn changed(&self, what: &str, undeclared: bool) -> Changed {
+    pub(super) fn changed(&self, what: &str, undeclared: bool) -> Changed {
         let by = Cause { what: what.to_owned(), undeclared, background: false };
         Changed { turn: self.turn(), at: now(), by, ..Changed::default() }
     }
@@ -361,14 +404,20 @@ impl Keeper {
     }
 
     /// What is at a path now is known from here on. Gives what that changed in what was known.
-    fn adopt(&self, seen: &mut Seen, path: &Path, after: Option<Known>) -> Option<Difference> {
+    fn adopt(
+        &self,
+        seen: &mut Seen,
+        path: &Path,
+        after: Option<Known>,
+        at: u64,
+    ) -> Option<Difference> {
         let table = seen.table.as_mut()?;
         if !path.starts_with(&self.watch.place.root) {
             return None;
         }
         let before = table.set(path, after.clone(), &self.watch.place.images);
         if let Some(file) = &mut seen.file {
-            file.set(path, after.as_ref());
+            file.set(path, after.as_ref(), at);
         }
         let facts = |known: &Option<Known>| known.as_ref().map(|known| known.facts);
         let same = facts(&before) == facts(&after);
@@ -377,7 +426,7 @@ impl Keeper {
 
     /// Looks at the workspace and adds to `changed` what has become different. The first look finds
     /// nothing different.
-    async fn look(&self, seen: &mut Seen, changed: &mut Changed) {
+    pub(super) async fn look(&self, seen: &mut Seen, changed: &mut Changed) {
         if let Some(why) = &self.watch.place.unfit {
             seen.given_up = Some(why.clone());
         }
@@ -387,10 +436,11 @@ impl Keeper {
         match self.try_look(seen).await {
             Ok(differences) => {
                 if let Some(file) = &mut seen.file {
-                    differences.iter().for_each(|d| file.set(&d.path, d.after.as_ref()));
+                    let told = |d: &Difference| file.set(&d.path, d.after.as_ref(), changed.at);
+                    differences.iter().for_each(told);
                 }
                 let noted = differences.into_iter().filter(|d| !self.watch.is_written(&d.path));
-                self.tell(noted.collect(), changed).await;
+                self.tell(noted.collect(), seen.copies.clone(), changed).await;
             }
             Err(error) => {
                 seen.table = None;
@@ -427,8 +477,17 @@ impl Keeper {
             None => {
                 let clean = clean_files(candidates).await;
                 let budget = place.images.quota().bytes / COPIES_SHARE;
-                let work = move || Table::begin(found, clean, &place.images, budget, &stop);
-                let table = blocking(work).await?;
+                // It takes its copies with it.
+                seen.file = None;
+                let path = self.memory.as_deref().map(Copies::path);
+                let work = move || {
+                    let copies = Arc::new(Copies::create(path.as_deref())?);
+                    let kept = (&place.images, &*copies);
+                    let table = Table::begin(found, clean, kept, budget, &stop)?;
+                    Ok((table, copies))
+                };
+                let (table, copies) = blocking(work).await?;
+                seen.copies = Some(copies);
                 seen.file = self.memory.clone().map(Memory::new);
                 if let Some(file) = &mut seen.file {
                     file.write_all(&table);
@@ -440,8 +499,14 @@ impl Keeper {
     }
 
     /// Differences in the words of the log, with what repositories have taken from them.
-    async fn tell(&self, differences: Vec<Difference>, changed: &mut Changed) {
+    async fn tell(
+        &self,
+        differences: Vec<Difference>,
+        copies: Option<Arc<Copies>>,
+        changed: &mut Changed,
+    ) {
         let images = &self.watch.place.images;
+        let differences = keep_copies(differences, copies, images).await;
         let taken = take_objects(&differences, images).await;
         for Difference { path, before, after } in differences {
             let state = |known: Option<Known>| known.map_or(State::Absent, |k| k.state(&taken));
@@ -453,27 +518,6 @@ impl Keeper {
         changed.changes.sort_by(|a, b| a.path.cmp(&b.path));
         changed.lost = unkept(&changed.changes);
     }
-
-    /// What a command had changed that an earlier process ran when it was killed.
-    pub async fn recover(&self) -> Option<Changed> {
-        let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
-        let path = self.memory.clone()?;
-        let Remembered { table, turn, what, died } = Memory::take(&path)?;
-        seen.table = Some(table);
-        let mut changed = Changed { turn, ..self.changed(&what, true) };
-        self.look(&mut seen, &mut changed).await;
-        // What happened later was somebody else.
-        let (own, later) = changed.changes.into_iter().partition(|c| is_older(&c.path, died));
-        changed.changes = own;
-        let unknown = |change: &Change| change.after == Some(State::Absent);
-        changed.lost = unkept(&changed.changes);
-        let gone = Vec::into_iter(later).filter(unknown);
-        let why = "it went while nobody looked: it is not known who removed it";
-        changed.lost.extend(gone.map(|c| Lost { path: c.path, why: why.to_owned() }));
-        // A new process begins with a look of its own.
-        seen.table = None;
-        (!changed.is_empty()).then_some(changed)
-    }
 }
 
 impl Ticket {
@@ -482,17 +526,8 @@ impl Ticket {
     }
 }
 
-/// Whether what stands at a path was made before a moment; of what is gone, its folder tells.
-fn is_older(path: &Path, moment: SystemTime) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let there = path.ancestors().find_map(|path| std::fs::symlink_metadata(path).ok());
-    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    there.is_some_and(|data| data.ctime() <= seconds)
-}
-
 /// What cannot be brought back of these.
-fn unkept(changes: &[Change]) -> Vec<Lost> {
+pub(super) fn unkept(changes: &[Change]) -> Vec<Lost> {
     let lost = changes.iter().filter_map(|change| match &change.before {
         State::Unkept { why, .. } => Some(Lost { path: change.path.clone(), why: why.clone() }),
         _ => None,

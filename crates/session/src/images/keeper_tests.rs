@@ -53,6 +53,9 @@ impl Rig {
 
     pub(super) fn add(&mut self, entry: Entry) {
         let mark = self.log.append(&entry).unwrap();
+        if let Entry::Changed(changed) = &entry {
+            self.keeper.noted(changed.at);
+        }
         self.session.apply(entry, mark);
     }
 
@@ -250,8 +253,33 @@ async fn what_a_command_did_is_known_although_the_process_was_killed_meanwhile()
     let changed = rig.keeper.recover().await.unwrap();
     assert_eq!(names(&rig, &changed), ["a", "b", "c", "d", "d/c"]);
     assert_eq!(changed.by.what, "killed");
+    assert!(rig.keeper.recover().await.is_some(), "whoever asked may be killed as well");
     rig.add(Entry::Changed(changed));
+    rig.keeper.recovered();
     assert!(rig.keeper.recover().await.is_none(), "once");
+    assert!(rig.undo(&UndoOptions::default()).unwrap().is_complete());
+    assert_eq!(rig.all(), before);
+}
+
+#[tokio::test]
+async fn what_a_command_did_is_known_although_nobody_came_to_write_it_down() {
+    let mut rig = Rig::new();
+    rig.put("a", "a");
+    rig.put("b", "b");
+    rig.say("go");
+    let before = rig.all();
+    rig.command("echo 1 >> a").await;
+    let reach = Reach { what: "unnoted".into(), anything: true, ..Reach::default() };
+    let (ticket, _) = rig.keeper.before(reach).await;
+    sh(&rig.work, "echo 2 >> a; rm b; echo c > c");
+    let lost = rig.keeper.after(ticket, false).await.unwrap();
+    assert_eq!(names(&rig, &lost), ["a", "b", "c"]);
+    std::mem::forget(rig.keeper.clone());
+    rig.reborn();
+    let changed = rig.keeper.recover().await.unwrap();
+    assert_eq!(changed.changes, lost.changes);
+    rig.add(Entry::Changed(changed));
+    rig.keeper.recovered();
     assert!(rig.undo(&UndoOptions::default()).unwrap().is_complete());
     assert_eq!(rig.all(), before);
 }

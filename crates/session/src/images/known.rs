@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::copies::{Copied, Copies};
 use super::place::Repository;
 use super::scan::{Facts, Kind, Scan, ScanError};
 use super::state::{Hash, State, raw_path};
@@ -32,6 +33,8 @@ pub(super) enum Content {
     Folder,
     Link(#[serde(with = "raw_path")] PathBuf),
     Image(Hash),
+    /// In the file of copies.
+    Copy(Copied),
     /// The file is clean, and a repository has its content.
     Object(Object),
     Unkept(String),
@@ -78,7 +81,7 @@ impl Known {
                 Err(e) => (facts, Content::Unkept(format!("it cannot be read: {e}"))),
             },
         };
-        let fresh = facts.kind == Kind::File && facts.mtime.max(facts.ctime) >= now - TICK_NANOS;
+        let fresh = is_fresh(&facts, now);
         Ok(Some(Self { facts, content, fresh }))
     }
 
@@ -96,6 +99,7 @@ impl Known {
             Content::Folder => State::Folder { mode },
             Content::Link(target) => State::Link { target: target.clone() },
             Content::Image(hash) => State::File { hash: *hash, mode, len },
+            Content::Copy(copy) => State::File { hash: copy.hash, mode, len },
             Content::Object(object) => match taken.get(object) {
                 Some((hash, len)) => State::File { hash: *hash, mode, len: *len },
                 None => self.unkept("the repository no longer has what it was"),
@@ -112,7 +116,7 @@ impl Known {
     fn is_like(&self, other: &Self) -> bool {
         let same_content = match (&self.content, &other.content) {
             (Content::Unkept(_), _) | (_, Content::Unkept(_)) => self.facts == other.facts,
-            (own, others) => own == others,
+            (own, others) => own == others || own.hash().is_some_and(|h| others.hash() == Some(h)),
         };
         let link = self.facts.kind == Kind::Link;
         same_content && (link || self.facts.mode == other.facts.mode)
@@ -126,13 +130,29 @@ impl Known {
     }
 }
 
+impl Content {
+    /// Where it is known by its hash.
+    fn hash(&self) -> Option<Hash> {
+        match self {
+            Self::Image(hash) => Some(*hash),
+            Self::Copy(copy) => Some(copy.hash),
+            Self::Folder | Self::Link(_) | Self::Object(_) | Self::Unkept(_) => None,
+        }
+    }
+}
+
+/// Whether a file changed so shortly before it was looked at that it may change unseen.
+pub(super) fn is_fresh(facts: &Facts, now: i64) -> bool {
+    facts.kind == Kind::File && facts.mtime.max(facts.ctime) >= now - TICK_NANOS
+}
+
 /// Tells whether something that is not kept is still the same.
 pub(super) fn mark_of(facts: &Facts) -> String {
     let Facts { len, mtime, inode, mode, .. } = facts;
     format!("{len}-{mtime}-{inode}-{mode:o}")
 }
 
-fn now_nanos() -> i64 {
+pub(super) fn now_nanos() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
 }
@@ -165,7 +185,7 @@ impl Table {
     pub(super) fn begin(
         scan: Scan,
         mut clean: HashMap<PathBuf, Object>,
-        images: &Images,
+        (images, copies): (&Images, &Copies),
         mut budget: u64,
         stop: &AtomicBool,
     ) -> Result<Self, ScanError> {
@@ -177,32 +197,29 @@ impl Table {
         // The small ones first: they are what people write.
         let mut found: Vec<(PathBuf, Facts)> = scan.entries.into_iter().collect();
         found.sort_by_key(|(_, facts)| facts.len);
+        let mut wanted = Vec::new();
         for (path, facts) in found {
-            if stop.load(Ordering::Relaxed) {
-                return Err(ScanError::Stopped);
-            }
-            let known = match clean.remove(&path) {
-                Some(object) => {
-                    Some(Known { facts, content: Content::Object(object), fresh: false })
-                }
-                // One that is too large by itself is told so.
-                None if facts.kind == Kind::File
-                    && facts.len > budget
-                    && facts.len <= images.largest() =>
-                {
+            let is_file = facts.kind == Kind::File;
+            // One that is too large by itself is told so.
+            let is_beyond = is_file && facts.len > budget && facts.len <= images.largest();
+            let content = match clean.remove(&path) {
+                Some(object) => Content::Object(object),
+                None if is_beyond => {
                     let why = "there is too much in the workspace to keep a copy of each file";
-                    Some(Known { facts, content: Content::Unkept(why.to_owned()), fresh: false })
+                    Content::Unkept(why.to_owned())
                 }
                 None => {
-                    if facts.kind == Kind::File {
+                    if is_file {
                         budget = budget.saturating_sub(facts.len);
                     }
-                    capture_or_note(&path, facts, images)
+                    wanted.push((path, facts));
+                    continue;
                 }
             };
-            if let Some(known) = known {
-                table.set(&path, Some(known), images);
-            }
+            table.set(&path, Some(Known { facts, content, fresh: false }), images);
+        }
+        for (path, known) in copies.capture_all(&wanted, images, stop)? {
+            table.set(&path, Some(known), images);
         }
         Ok(table)
     }
@@ -284,7 +301,7 @@ impl Table {
     }
 }
 
-fn capture_or_note(path: &Path, facts: Facts, images: &Images) -> Option<Known> {
+pub(super) fn capture_or_note(path: &Path, facts: Facts, images: &Images) -> Option<Known> {
     Known::capture(path, images, false).unwrap_or_else(|e| {
         let content = Content::Unkept(format!("it cannot be read: {e}"));
         Some(Known { facts, content, fresh: false })

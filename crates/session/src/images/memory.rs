@@ -9,8 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::copies::Copies;
 use super::known::{Known, Table};
 use super::state::raw_path;
+use crate::fail::fail_point;
 use crate::id::EntryId;
 
 /// How often a process says that it lives while a command runs.
@@ -26,13 +28,18 @@ pub(super) struct Memory {
     file: Option<File>,
     /// A command runs.
     open: bool,
+    /// None runs any more, and the file does not say so yet.
+    ended: bool,
+    /// What the file must not say before the log does, by the moment under which it is told there: a
+    /// process that is killed in between must find it different once more.
+    waiting: Vec<(u64, Vec<u8>)>,
 }
 
-/// Of no use any more, unless a command is left alone.
+/// Of no use any more, unless a command is left alone, or what it did is not on record.
 impl Drop for Memory {
     fn drop(&mut self) {
-        if !self.open {
-            fs::remove_file(&self.path).ok();
+        if !self.open && self.waiting.is_empty() {
+            Self::discard(&self.path);
         }
     }
 }
@@ -62,7 +69,7 @@ pub(super) struct Remembered {
 
 impl Memory {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, open: false }
+        Self { path, file: None, open: false, ended: false, waiting: Vec::new() }
     }
 
     pub(super) fn write_all(&mut self, table: &Table) {
@@ -81,26 +88,50 @@ impl Memory {
             put(&mut beside, &Line::Ignored(path.clone()))?;
         }
         let beside = beside.into_inner().map_err(io::IntoInnerError::into_error)?;
+        fail_point("look.half");
         beside.persist(&self.path).map_err(|e| e.error)?;
         OpenOptions::new().append(true).open(&self.path)
     }
 
-    pub(super) fn set(&mut self, path: &Path, known: Option<&Known>) {
+    /// `at` is the moment under which the log tells of it: see [`Self::noted`].
+    pub(super) fn set(&mut self, path: &Path, known: Option<&Known>, at: u64) {
         let path = path.to_owned();
-        self.add(&match known {
+        let line = match known {
             Some(known) => Line::Set(path, known.clone()),
             None => Line::Gone(path),
-        });
+        };
+        let mut bytes = Vec::new();
+        if put(&mut bytes, &line).is_ok() {
+            self.waiting.push((at, bytes));
+        }
     }
 
     pub(super) fn begin(&mut self, turn: EntryId, what: &str) {
-        self.open = true;
+        (self.open, self.ended) = (true, false);
         self.add(&Line::Begin { turn, what: what.to_owned() });
     }
 
     pub(super) fn end(&mut self) {
-        self.open = false;
-        self.add(&Line::End);
+        (self.open, self.ended) = (false, true);
+        self.settle();
+    }
+
+    /// What the log tells under this moment is on record, or there was nothing to tell.
+    pub(super) fn noted(&mut self, at: u64) {
+        let (ready, waiting) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|w| w.0 == at);
+        self.waiting = waiting;
+        let ready: Vec<(u64, Vec<u8>)> = ready;
+        let lines: Vec<u8> = ready.into_iter().flat_map(|(_, line)| line).collect();
+        self.write(&lines);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        if self.ended && self.waiting.is_empty() {
+            self.ended = false;
+            self.add(&Line::End);
+        }
     }
 
     /// Says again and again that this process lives.
@@ -115,15 +146,20 @@ impl Memory {
 
     fn add(&mut self, line: &Line) {
         let mut bytes = Vec::new();
-        if put(&mut bytes, line).is_ok()
-            && self.file.as_mut().is_some_and(|file| file.write_all(&bytes).is_err())
-        {
+        if put(&mut bytes, line).is_ok() {
+            self.write(&bytes);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.file.as_mut().is_some_and(|file| file.write_all(bytes).is_err()) {
             self.file = None;
         }
     }
 
-    /// What was known when a command began that never came to its end. The file is taken away.
-    pub(super) fn take(path: &Path) -> Option<Remembered> {
+    /// What was known when a command began that never came to its end. The file stays until that is
+    /// on record: whoever reads it may be killed too.
+    pub(super) fn read(path: &Path) -> Option<Remembered> {
         let text = fs::read(path).ok()?;
         let died = fs::metadata(path).and_then(|data| data.modified()).ok()? + GRACE;
         let mut table = Table::default();
@@ -145,9 +181,17 @@ impl Memory {
                 Line::End => open = None,
             }
         }
+        if open.is_none() {
+            Self::discard(path);
+        }
+        open.map(|(turn, what)| Remembered { table, turn, what, died })
+    }
+
+    /// Takes the file away, and the copies that it speaks of.
+    pub(super) fn discard(path: &Path) {
         // One that stays is only read again in vain.
         fs::remove_file(path).ok();
-        open.map(|(turn, what)| Remembered { table, turn, what, died })
+        fs::remove_file(Copies::path(path)).ok();
     }
 }
 

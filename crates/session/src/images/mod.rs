@@ -4,11 +4,14 @@
 //! files: declared writes exactly, and for what a command may do, the difference between two looks at
 //! the workspace. [`Scene`] brings files back. Nothing here ever writes to a repository's own state.
 
+mod beside;
 mod change;
+mod copies;
 mod find;
 mod git;
 mod index;
 mod keeper;
+mod killed;
 mod known;
 mod memory;
 mod objects;
@@ -26,7 +29,9 @@ mod keeper_tests;
 #[cfg(test)]
 mod undo_tests;
 
+pub use beside::beside;
 pub use change::{Cause, Change, Changed, HeadMoved, Lost, Reversal, ReversalKind};
+pub use find::clear_unfinished;
 pub use index::embedded_repositories;
 pub use keeper::{Keeper, Reach, Ticket, Watch};
 pub use state::{Hash, State};

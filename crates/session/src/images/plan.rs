@@ -14,8 +14,8 @@ pub(super) struct Net {
     pub(super) last: Option<State>,
     /// Somebody else changed it between two of the changes; what it had been left as before that.
     pub(super) interfered: Option<State>,
-    /// What it was when the change began that nobody saw the end of.
-    begun: Option<State>,
+    /// All that it was on the way, by our own account.
+    own: Vec<State>,
 }
 
 /// `changes` in the order in which they happened.
@@ -23,21 +23,22 @@ pub(super) fn net<'a>(changes: impl IntoIterator<Item = &'a Change>) -> BTreeMap
     let mut nets: BTreeMap<PathBuf, Net> = BTreeMap::new();
     for Change { path, before, after } in changes {
         let Some(net) = nets.get_mut(path) else {
-            let begun = after.is_none().then(|| before.clone());
+            let own = [before].into_iter().chain(after).cloned().collect();
             let first = before.clone();
-            nets.insert(path.clone(), Net { first, last: after.clone(), interfered: None, begun });
+            nets.insert(path.clone(), Net { first, last: after.clone(), interfered: None, own });
             continue;
         };
-        // The end of what had begun says the same about its beginning.
-        let expected = net.begun.as_ref().or(net.last.as_ref());
-        if expected != Some(before) {
-            net.interfered = expected.cloned();
+        // What nobody saw the end of may have left anything. And after a crash something may be told
+        // twice, from an earlier state on, which holds nothing of anybody else's.
+        let expected = net.last.as_ref().is_none_or(|last| last == before);
+        if !expected && !net.own.contains(before) {
+            net.interfered.clone_from(&net.last);
         }
         // Whoever else it was put it back to where it had been: nothing of theirs can be lost.
         if *before == net.first {
             net.interfered = None;
         }
-        net.begun = after.is_none().then(|| before.clone());
+        net.own.extend([before].into_iter().chain(after).cloned());
         net.last.clone_from(after);
     }
     nets
@@ -107,6 +108,12 @@ mod tests {
             // Begun, and nobody saw the end.
             (&[("a", "?")], "x", Step::Restore),
             (&[("a", "?")], "a", Step::Nothing),
+            (&[("a", "?"), ("b", "c")], "c", Step::Restore),
+            (&[("a", "?"), ("b", "c")], "x", conflict("c")),
+            // Told twice, by a process that was killed and by the one that found out.
+            (&[("a", "b"), ("b", "c"), ("b", "c")], "c", Step::Restore),
+            (&[("a", "b"), ("b", "c"), ("b", "d")], "d", Step::Restore),
+            (&[("a", "b"), ("x", "c"), ("x", "d")], "d", conflict("b")),
             // Made and removed.
             (&[("-", "b"), ("b", "-")], "-", Step::Nothing),
             (&[("-", "b")], "x", conflict("b")),

@@ -5,10 +5,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::beside::beside;
 use super::known::{mark_of, open};
 use super::scan::{Facts, Kind};
 use super::state::{Hash, State};
 use super::store::Images;
+use crate::fail::fail_point;
 
 /// What stands at a path now. Nothing is kept of it.
 pub(super) fn current(path: &Path, images: &Images) -> State {
@@ -76,6 +78,7 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
     let mut order: Vec<usize> = (0..moves.len()).collect();
     order.sort_by_key(|at| moves[*at].path.components().count());
     let mut attempt = |at: usize, result: io::Result<()>| {
+        fail_point("undo.file");
         if let Err(error) = result {
             let is_full = error.kind() == io::ErrorKind::DirectoryNotEmpty;
             done[at] = match is_full {
@@ -144,8 +147,10 @@ fn make_folder(path: &Path) -> io::Result<()> {
 
 fn write_file(path: &Path, hash: &Hash, mode: u32, images: &Images) -> io::Result<()> {
     let folder = folder_of(path)?;
-    let mut beside = tempfile::Builder::new().prefix(".tw-").tempfile_in(folder)?;
+    let name = beside(path);
+    let mut beside = tempfile::Builder::new().prefix(&name).tempfile_in(folder)?;
     images.copy_to(hash, beside.as_file_mut())?;
+    fail_point("undo.half");
     beside.as_file().set_permissions(Permissions::from_mode(mode))?;
     beside.persist(path).map_err(|e| e.error)?;
     Ok(())
@@ -153,8 +158,9 @@ fn write_file(path: &Path, hash: &Hash, mode: u32, images: &Images) -> io::Resul
 
 fn write_link(path: &Path, target: &Path) -> io::Result<()> {
     let folder = folder_of(path)?;
+    let name = beside(path);
     let made =
-        tempfile::Builder::new().prefix(".tw-").make_in(folder, |name| symlink(target, name))?;
+        tempfile::Builder::new().prefix(&name).make_in(folder, |name| symlink(target, name))?;
     made.persist(path).map_err(|e| e.error)?;
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::quota;
 use super::state::Hash;
+use crate::fail::fail_point;
 
 /// Fast, and most of what a higher level would save on source code.
 const COMPRESSION_LEVEL: i32 = 1;
@@ -276,6 +277,7 @@ impl Incoming<'_> {
         }
         let bytes = file.as_file().metadata()?.len();
         images.make_room(bytes)?;
+        fail_point("image.half");
         if durable {
             file.as_file().sync_data()?;
         }

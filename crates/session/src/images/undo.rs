@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::beside::clear_beside;
 use super::change::{Change, HeadMoved, Lost, Reversal, ReversalKind};
 use super::find::{Event, History, Message, Pending, history, of_worker};
 use super::keeper::now;
@@ -15,6 +16,7 @@ use super::restore::{Move, Moved, carry_out, current};
 use super::state::State;
 use super::store::Images;
 use crate::entry::{Entry, MoveReason};
+use crate::fail::fail_point;
 use crate::fold::Session;
 use crate::id::EntryId;
 use crate::log::{Log, LogError};
@@ -190,6 +192,7 @@ impl Scene<'_> {
         }
         let history = history(log.path())?;
         let Some(Pending { reversal, files_done }) = history.pending else { return Ok(None) };
+        clear_beside(reversal.changes.iter().map(|change| change.path.as_path()));
         let mut report = Report::default();
         let taken = history.messages.iter().skip_while(|message| message.id != reversal.turn);
         report.messages = taken.map(|message| message.title.clone()).collect();
@@ -248,6 +251,8 @@ impl Scene<'_> {
         // What was lost as a whole: a folder that could not be followed.
         let whole = why_lost.iter().filter(|(path, _)| !nets.contains_key(**path));
         report.lost.extend(whole.map(|(path, why)| lost(path, why)));
+        let unseen = nets.iter().filter(|(_, net)| net.last.is_none());
+        clear_beside(unseen.map(|(path, _)| path.as_path()));
         for (path, net) in nets {
             let now = current(&path, self.images);
             match net.step(&now) {
@@ -338,9 +343,12 @@ impl Scene<'_> {
         log.append(&Entry::Reversing(reversal.clone()))?;
         let synced = log.sync_handle()?.sync();
         synced.map_err(|source| LogError::Write { path: log.path().to_owned(), source })?;
+        fail_point("undo.planned");
         self.restore(moves, &mut report);
+        fail_point("undo.restored");
         log.append(&Entry::Reversed)?;
         let session = self.move_conversation(log, &reversal, &mut report)?;
+        fail_point("undo.done");
         Ok(Undone { report, session })
     }
 

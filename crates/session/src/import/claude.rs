@@ -134,12 +134,32 @@ fn branch<'a>(lines: &[Value], told: &[&'a Value]) -> Vec<&'a Value> {
             Some((line["uuid"].as_str()?, parent))
         })
         .collect();
+    let places: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(n, line)| Some((line["uuid"].as_str()?, n)))
+        .collect();
+    let numbers: Vec<usize> =
+        told.iter().filter_map(|line| places.get(text(&line["uuid"])).copied()).collect();
+    // The newest line of this conversation before that one.
+    let before = |uuid: &str| -> Option<&str> {
+        let own = places.get(uuid)?;
+        let earlier = numbers.iter().rev().find(|number| *number < own)?;
+        lines[*earlier]["uuid"].as_str()
+    };
     let mut on: HashSet<&str> = HashSet::new();
     let mut next = told.last().map(|line| text(&line["uuid"]));
     while let Some(at) = next
         && on.insert(at)
     {
-        next = parent_of.get(at).copied();
+        let shortened = places.get(at).is_some_and(|number| begins_with_notes(&lines[*number]));
+        next = match parent_of.get(at).copied() {
+            Some(parent) if places.contains_key(parent) => Some(parent),
+            // Some lines never reached the file; others begin anew behind notes.
+            Some(_) => before(at),
+            None if shortened => before(at),
+            None => None,
+        };
     }
     let is_on = |line: &&&Value| on.contains(text(&line["uuid"]));
     let answers: HashSet<&str> =
@@ -161,6 +181,17 @@ fn branch<'a>(lines: &[Value], told: &[&'a Value]) -> Vec<&'a Value> {
         })
     };
     told.iter().filter(|line| is_on(line) || belongs(line)).copied().collect()
+}
+
+/// Whether what came before it was replaced by notes.
+fn begins_with_notes(line: &Value) -> bool {
+    line["isCompactSummary"] == true || line["subtype"] == "compact_boundary"
+}
+
+/// Whether a program wrote it in a person's place.
+fn is_note(line: &Value) -> bool {
+    let by = line["origin"]["kind"].as_str();
+    line["isMeta"] == true || by.is_some_and(|by| !matches!(by, "human" | "user"))
 }
 
 impl<'a> Reader<'a> {
@@ -185,7 +216,7 @@ impl<'a> Reader<'a> {
             let (usage, cost) = (Usage::default(), None);
             let piece = Piece::Shortened { time: at, summary, keep_from, reason, usage, cost };
             self.builder.pieces.push(piece);
-        } else if line["isMeta"] == true {
+        } else if is_note(line) {
             let text = said();
             self.builder.note(at, text);
         } else {

@@ -423,6 +423,49 @@ fn the_current_branch_of_a_session_of_claude_code_is_taken() {
 }
 
 #[test]
+fn lines_that_claude_code_never_wrote_and_notes_that_begin_anew_break_no_conversation() {
+    let line = |uuid: &str, parent: Option<&str>, kind: &str, message: Value| {
+        json!({ "uuid": uuid, "parentUuid": parent, "type": kind, "sessionId": "s-1", "cwd": "/elsewhere",
+                "isSidechain": false, "timestamp": "2026-01-02T03:04:05.000Z", "message": message })
+    };
+    let said_by = |role: &str, text: &str| match role {
+        "user" => json!({ "role": "user", "content": text }),
+        _ => {
+            json!({ "id": text, "role": "assistant", "model": "claude-x", "stop_reason": "end_turn",
+                     "content": [{ "type": "text", "text": text }] })
+        }
+    };
+    let user = |uuid: &str, parent, text: &str| line(uuid, parent, "user", said_by("user", text));
+    let answer = |uuid: &str, parent, text: &str| {
+        line(uuid, parent, "assistant", said_by("assistant", text))
+    };
+    let mut notes = user("n", Some("b"), "Notes.");
+    notes["isCompactSummary"] = json!(true);
+    let mut hook = user("h", Some("n"), "Said by a hook.");
+    hook["origin"] = json!({ "kind": "hook" });
+    let bytes = lines(&[
+        user("u", None, "One"),
+        answer("a", Some("u"), "First."),
+        json!({ "type": "file-history-snapshot", "snapshot": {} }),
+        // Its parent was lost.
+        user("u2", Some("never-written"), "Two"),
+        answer("a2", Some("u2"), "Second."),
+        json!({ "uuid": "b", "parentUuid": null, "type": "system", "subtype": "compact_boundary",
+                "isSidechain": false, "timestamp": "2026-01-02T03:04:05.000Z", "content": "Shortened" }),
+        notes,
+        hook,
+        answer("a3", Some("h"), "Third."),
+    ]);
+    let taken = taken(&bytes);
+    assert_eq!(
+        said(&taken.session),
+        ["> One", "First.", "> Two", "Second.", "# Said by a hook.", "Third."]
+    );
+    assert_eq!(taken.session.compaction().unwrap().summary, "Notes.");
+    assert!(taken.notices.is_empty(), "{:?}", taken.notices);
+}
+
+#[test]
 fn the_current_branch_of_a_session_of_pi_is_taken() {
     let entry = |id: &str, parent: Option<&str>, rest: Value| {
         let mut entry =

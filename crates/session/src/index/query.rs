@@ -177,8 +177,9 @@ fn search(connection: &Connection, text: &str) -> Result<HashMap<String, Hit>> {
     let rows: Vec<(i64, String)> = match &query {
         Some(query) => connection
             .prepare(
-                "SELECT rowid, (SELECT session FROM pieces WHERE pieces.rowid = texts.rowid)
-                 FROM texts WHERE texts MATCH ?1 ORDER BY rank",
+                // Not by numbers alone: they tell in which order files were read.
+                "SELECT texts.rowid, session FROM texts JOIN pieces ON pieces.rowid = texts.rowid
+                 WHERE texts MATCH ?1 ORDER BY rank, time, session, texts.rowid",
             )?
             .query_map([query], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_>>()?,
@@ -191,7 +192,7 @@ fn search(connection: &Connection, text: &str) -> Result<HashMap<String, Hit>> {
         let rows = connection
             .prepare(
                 "SELECT texts.rowid, session FROM texts JOIN pieces ON pieces.rowid = texts.rowid
-                 WHERE body LIKE ?1 ESCAPE '\\' ORDER BY texts.rowid DESC",
+                 WHERE body LIKE ?1 ESCAPE '\\' ORDER BY time DESC, session, texts.rowid DESC",
             )?
             .query_map([like], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<_>>()?;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Result, Transaction, TransactionBehavior, named_param
 use toolwright_llm::Usage;
 
 use super::read::{Found, Row, read_all, read_on};
+use crate::fail::fail_point;
 use crate::store::{Store, id_of};
 
 /// Files between two commits: others may write in between, and what is done stays done.
@@ -57,8 +58,10 @@ pub(super) fn refresh(connection: &mut Connection, store: &Store, stop: &AtomicB
                 break;
             }
             update(&change, path, *look)?;
+            fail_point("index.half");
         }
         change.commit()?;
+        fail_point("index.done");
     }
     Ok(())
 }

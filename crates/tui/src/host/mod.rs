@@ -301,11 +301,13 @@ impl Host {
             Order::Export(name) => {
                 let said = match &self.desk {
                     None => Err("there is nothing to write yet".to_owned()),
-                    Some(table) => write_out::to_file(
-                        table.engine.session(),
-                        self.bench.workspace.directory(),
-                        name.as_deref(),
-                    ),
+                    // From its file: of a long session, memory holds what a model is sent.
+                    Some(table) => {
+                        let id = &table.engine.session().header.session;
+                        let whole = self.bench.store().peek(id).map_err(|e| e.to_string());
+                        let folder = self.bench.workspace.directory();
+                        whole.and_then(|s| write_out::to_file(&s, folder, name.as_deref()))
+                    }
                 };
                 match said {
                     Ok(path) => self.say(Level::Quiet, format!("Written to {path}"), None).await,
