@@ -64,6 +64,7 @@ async fn main() {
         passed: Vec::new(),
         sandbox: None,
         own_folders: Vec::new(),
+        client: None,
     });
     let describe = async |scripts: &[Script]| {
         let start = Instant::now();

@@ -31,6 +31,7 @@ mod outside;
 mod permission;
 mod person;
 mod planning;
+mod plugin_hooks;
 mod processes;
 mod queues;
 mod resume;

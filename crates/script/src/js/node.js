@@ -79,6 +79,21 @@
       target.set(this.subarray(from, to), at);
       return to - from;
     }
+    indexOf(value, from = 0) {
+      if (typeof value === "number") return super.indexOf(value, from);
+      const wanted = typeof value === "string" ? decode(value) : value;
+      outer: for (let i = from; i <= this.length - wanted.length; i++) {
+        for (let j = 0; j < wanted.length; j++) if (this[i + j] !== wanted[j]) continue outer;
+        return i;
+      }
+      return -1;
+    }
+    includes(value, from) {
+      return this.indexOf(value, from) >= 0;
+    }
+    static isEncoding(name) {
+      return ["utf8", "utf-8", "hex", "base64", "base64url", "latin1", "binary", "ascii"].includes(String(name).toLowerCase());
+    }
     readUInt8(at = 0) {
       return this[at];
     }
@@ -379,12 +394,15 @@
     stream.pipe = (target) => (promises.readFile(file).then((data) => (target.write(data), target.end()), (error) => stream.emit("error", error)), target);
     return stream;
   };
-  for (const name of ["watch", "watchFile", "unwatchFile", "open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
+  // Nothing is watched: what is asked for each time is always new.
+  for (const name of ["watch", "watchFile"]) fs[name] = () => Object.assign(new Emitter(), { close() {}, ref() {}, unref() {} });
+  fs.unwatchFile = () => {};
+  for (const name of ["open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
     fs[name] = () => {
       throw new Error(`fs.${name} is not available in Toolwright's script engine`);
     };
   }
-  promises.watch = fs.watch;
+  promises.watch = async function* () {};
   promises.open = fs.open;
 
   // Processes.
@@ -726,13 +744,30 @@
     const [x, y] = [Object.keys(a), Object.keys(b)];
     return Array.isArray(a) === Array.isArray(b) && x.length === y.length && x.every((key) => isDeepEqual(a[key], b[key]));
   };
+  const parseArgs = ({ args = [], options = {}, allowPositionals = true } = {}) => {
+    const values = {};
+    const positionals = [];
+    for (const [name, { default: usual }] of Object.entries(options)) if (usual !== undefined) values[name] = usual;
+    for (let i = 0; i < args.length; i++) {
+      const [, long, short, given] = /^(?:--([^=]+)|-(\w))(?:=(.*))?$/s.exec(args[i]) ?? [];
+      const name = long ?? Object.keys(options).find((key) => options[key].short === short);
+      if (!name || !options[name]) {
+        if (!allowPositionals || args[i].startsWith("-")) throw new TypeError(`Unknown option '${args[i]}'`);
+        positionals.push(args[i]);
+        continue;
+      }
+      const value = options[name].type === "boolean" ? true : (given ?? args[++i]);
+      values[name] = options[name].multiple ? [...(values[name] ?? []), value] : value;
+    }
+    return { values, positionals };
+  };
   const util = {
     promisify, inspect: Object.assign((value) => inspect(value), { custom: Symbol.for("nodejs.util.inspect.custom") }), format,
     callbackify: (call) => (...given) => call(...given.slice(0, -1)).then((v) => given.at(-1)(null, v), given.at(-1)),
     inherits: (child, parent) => Object.setPrototypeOf(child.prototype, parent.prototype),
     deprecate: same, isDeepStrictEqual: isDeepEqual, TextEncoder, TextDecoder, debuglog: () => () => {},
     stripVTControlCharacters: (s) => s.replace(/\u001b\[[0-9;]*[A-Za-z]/g, ""),
-    types: { isPromise: (v) => typeof v?.then === "function", isDate: (v) => v instanceof Date, isRegExp: (v) => v instanceof RegExp },
+    styleText: (_style, text) => text, parseArgs, types: { isPromise: (v) => typeof v?.then === "function", isDate: (v) => v instanceof Date, isRegExp: (v) => v instanceof RegExp },
   };
   const assert = (good, message) => {
     if (!good) throw message instanceof Error ? message : Object.assign(new Error(message ?? "The assertion failed"), { name: "AssertionError", code: "ERR_ASSERTION" });
@@ -826,11 +861,7 @@
     tls: ["connect", "createServer", "TLSSocket"],
     dns: ["lookup", "resolve", "resolve4", "resolve6"],
     "dns/promises": ["lookup", "resolve"],
-    stream: ["Readable", "Writable", "Transform", "Duplex", "PassThrough", "Stream", "pipeline", "finished"],
-    "stream/promises": ["pipeline", "finished"],
     zlib: ["gzip", "gunzip", "gzipSync", "gunzipSync", "deflate", "inflate", "deflateSync", "inflateSync", "brotliCompressSync", "brotliDecompressSync", "createGzip", "createGunzip"],
-    readline: ["createInterface", "clearLine", "cursorTo"],
-    "readline/promises": ["createInterface"],
     worker_threads: ["Worker", "parentPort", "isMainThread", "workerData"],
     vm: ["runInContext", "runInNewContext", "createContext", "Script"],
     v8: ["serialize", "deserialize", "getHeapStatistics"],
@@ -849,11 +880,13 @@
     http: client("http:"),
     https: client("https:"),
   };
+  const STREAMS = { stream: 1, "stream/promises": 1, readline: 1, "readline/promises": 1 };
   const module = (name) => {
+    if (Object.hasOwn(STREAMS, name)) all[name] ??= part("stream")[name];
     if (Object.hasOwn(others, name)) all[name] ??= absent(name, others[name]);
     if (!Object.hasOwn(all, name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
     return all[name];
   };
   const say = (value) => (typeof value === "string" ? value : inspect(value));
-  return { Buffer, process, Bun, $, module, format: say };
+  return { Buffer, process, Bun, $, module, format: say, forStreams: { Emitter, Buffer } };
 })
