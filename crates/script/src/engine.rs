@@ -32,6 +32,7 @@ const PARTS: &[(&str, &str)] = &[
     ("tools", include_str!("js/tools.js")),
     ("web", include_str!("js/web.js")),
     ("node", include_str!("js/node.js")),
+    ("names", include_str!("js/names.js")),
     ("stream", include_str!("js/stream.js")),
     ("intl", include_str!("js/intl.js")),
 ];

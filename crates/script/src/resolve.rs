@@ -33,11 +33,13 @@ const BUILT_IN: &[&str] = &[
 
 /// Those of which only the names are there.
 const NAMED: &[&str] = &[
-    "cluster",
+    "diagnostics_channel",
+    "dgram",
     "dns",
     "dns/promises",
     "http",
     "http2",
+    "inspector",
     "https",
     "net",
     "readline",
@@ -258,7 +260,7 @@ mod tests {
             |name: &str| resolve(&inner, name).map(|p| p.rsplit('/').next().unwrap().to_owned());
         assert_eq!(own("#util/x").as_deref(), Ok("x.js"));
         assert_eq!(own("#nothing").ok(), None);
-        for missing in ["./nothing", "nothing", "node:dgram", "bun:sqlite", "#x", "self"] {
+        for missing in ["./nothing", "nothing", "node:sqlite", "bun:sqlite", "#x", "self"] {
             assert!(found(missing).is_err(), "{missing}");
         }
     }

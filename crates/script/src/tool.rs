@@ -103,6 +103,9 @@ impl Work for ScriptWork {
     }
 }
 
+/// Bytes of what a tool says beside its output.
+const DETAILS_CAP_BYTES: usize = 256 << 10;
+
 /// A script asks by the call's own door.
 struct Through {
     door: Door,
@@ -128,6 +131,11 @@ pub(crate) fn output_of(value: &Value, note: &Value, logs: Vec<String>) -> ToolO
     };
     if !logs.is_empty() {
         details.insert("logs".to_owned(), json!(logs));
+    }
+    // What stands beside a result is kept with the session, for people.
+    if Value::Object(details.clone()).to_string().len() > DETAILS_CAP_BYTES {
+        details.clear();
+        details.insert("note".to_owned(), json!("too large to be kept"));
     }
     let attachments =
         value["attachments"].as_array().into_iter().flatten().filter_map(media).collect();

@@ -700,6 +700,10 @@
     },
     hash: (data) => H.hash("sha256", bytesOf(data).slice(), undefined).slice(0, 6).reduce((sum, byte) => sum * 256 + byte, 0),
     inspect,
+    nanoseconds: () => Math.round(part("web").performance.now() * 1e6),
+    stripANSI: (text) => util.stripVTControlCharacters(text),
+    stringWidth: (text) => [...util.stripVTControlCharacters(text)].length,
+    randomUUIDv7: () => part("web").crypto.randomUUID(),
     escapeHTML: (s) => String(s).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`),
     readableStreamToText: async (stream) => (stream.text ? stream.text() : new (part("web").Response)(stream).text()),
     fileURLToPath,
@@ -731,6 +735,10 @@
       return from + (Buffer.from(H.random(4)).readUInt32BE() % (to - from));
     },
     getRandomValues: webCrypto.getRandomValues,
+    randomFillSync: (array) => (webCrypto.getRandomValues(array), array),
+    randomFill: (array, done) => (webCrypto.getRandomValues(array), queueMicrotask(() => done(null, array))),
+    getHashes: () => ["md5", "sha1", "sha256", "sha384", "sha512"],
+    hash: (algorithm, data, encoding = "hex") => hashOf(algorithm, undefined).update(data).digest(encoding),
     timingSafeEqual: (a, b) => Buffer.from(a).equals(Buffer.from(b)),
     subtle: webCrypto.subtle,
     webcrypto: webCrypto,
@@ -853,20 +861,17 @@
     class Agent {}
     return { request, get: (...given) => request(...given).end(), Agent, globalAgent: new Agent(), createServer: missing, METHODS: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"], STATUS_CODES: {} };
   };
-  // What scripts import and seldom use: it is there, and says so when it is called.
-  const absent = (module, names) =>
-    Object.fromEntries(names.map((name) => [name, /^[A-Z]/.test(name) ? class { constructor() { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); } } : () => { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); }]));
-  const others = {
-    net: ["connect", "createConnection", "createServer", "isIP", "Socket", "Server"],
-    tls: ["connect", "createServer", "TLSSocket"],
-    dns: ["lookup", "resolve", "resolve4", "resolve6"],
-    "dns/promises": ["lookup", "resolve"],
-    zlib: ["gzip", "gunzip", "gzipSync", "gunzipSync", "deflate", "inflate", "deflateSync", "inflateSync", "brotliCompressSync", "brotliDecompressSync", "createGzip", "createGunzip"],
-    worker_threads: ["Worker", "parentPort", "isMainThread", "workerData"],
-    vm: ["runInContext", "runInNewContext", "createContext", "Script"],
-    v8: ["serialize", "deserialize", "getHeapStatistics"],
-    http2: ["connect", "createServer"],
-    cluster: ["fork"],
+  // What scripts import and seldom use: it is there, and says so when it is used.
+  const absent = (module, name) => {
+    const fail = () => {
+      throw new Error(`${module}.${name} is not available in Toolwright's script engine`);
+    };
+    if (/^[A-Z][A-Z0-9_]*$/.test(name) || name === "constants") return undefined;
+    return /^[A-Z]/.test(name) ? class { constructor() { fail(); } } : fail;
+  };
+  const complete = (name, module) => {
+    for (const known of part("names")[name]?.split(" ") ?? []) if (!(known in module)) module[known] = absent(name, known);
+    return module;
   };
   const timers = { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, promises: timersPromises };
   const all = {
@@ -877,14 +882,22 @@
     module: { createRequire: (from) => requireFrom(String(from).startsWith("file:") ? fileURLToPath(from) : String(from)) },
     async_hooks: { AsyncLocalStorage: class { run(store, call, ...given) { this.store = store; return call(...given); } getStore() { return this.store; } } },
     tty: { isatty: () => false },
+    worker_threads: { isMainThread: true, parentPort: null, workerData: null, threadId: 0 },
     http: client("http:"),
     https: client("https:"),
   };
   const STREAMS = { stream: 1, "stream/promises": 1, readline: 1, "readline/promises": 1 };
+  const ready = new Set();
   const module = (name) => {
     if (Object.hasOwn(STREAMS, name)) all[name] ??= part("stream")[name];
-    if (Object.hasOwn(others, name)) all[name] ??= absent(name, others[name]);
-    if (!Object.hasOwn(all, name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
+    if (!Object.hasOwn(all, name)) {
+      if (!Object.hasOwn(part("names"), name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
+      all[name] = {};
+    }
+    if (!ready.has(name)) {
+      ready.add(name);
+      complete(name, all[name]);
+    }
     return all[name];
   };
   const say = (value) => (typeof value === "string" ? value : inspect(value));

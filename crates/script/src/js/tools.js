@@ -126,7 +126,11 @@
       makers = [...new Set(exports.map(([, value]) => value))].map((value) => (given) => (value.server ?? value)(given, options));
     }
     const hooks = [];
-    for (const make of makers) hooks.push((await make(input)) ?? {});
+    for (const make of makers) {
+      const made = await make(input);
+      // Helpers that are exported beside the plugin are called like it, and give anything back.
+      hooks.push(made !== null && typeof made === "object" && made !== input && !Array.isArray(made) ? made : {});
+    }
     await configured(path, hooks);
     return hooks;
   };

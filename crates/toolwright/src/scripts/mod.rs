@@ -5,6 +5,7 @@
 
 mod client;
 mod configure;
+mod form;
 mod guard;
 mod hook;
 
@@ -24,6 +25,7 @@ use toolwright_tool::{AnyTool, Registry, Source};
 use crate::secrets;
 use crate::workbench::Workbench;
 use client::PluginClient;
+use form::unusable;
 use guard::{GateGuard, Post};
 use hook::PluginHook;
 
@@ -187,7 +189,9 @@ impl Scripts {
         let (mut notices, mut names) = (Vec::new(), Vec::new());
         let mut put = |source: Source, tool: Arc<dyn AnyTool>, from: &Path| {
             let name = tool.name().to_owned();
-            if let Some(problem) = unusable(&name) {
+            let (description, parameters) = (String::new(), tool.schema());
+            let definition = Definition { name: name.clone(), description, parameters };
+            if let Some(problem) = unusable(&definition) {
                 notices.push(format!("{}: {problem}", from.display()));
                 return;
             }
@@ -283,18 +287,6 @@ fn taken(
             Vec::new()
         }
     }
-}
-
-/// Providers take these letters and no others.
-fn unusable(name: &str) -> Option<String> {
-    const NAME_CHARS: usize = 64;
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
-        return Some(format!(
-            "its tool \"{name}\" is not used: a name has 1 to {NAME_CHARS} letters, digits, _ and -"
-        ));
-    }
-    None
 }
 
 /// What scripts see: everything but our own keys and what steers a program's loader.
