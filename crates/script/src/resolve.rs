@@ -12,6 +12,7 @@ const BUILT_IN: &[&str] = &[
     "buffer",
     "bun",
     "child_process",
+    "constants",
     "crypto",
     "events",
     "fs",

@@ -64,6 +64,7 @@ export const P = async () => ({
     let system = first.body["system"].to_string();
     assert!(system.contains("You command.") && system.contains("user Ada"), "{system}");
     assert_eq!(first.body["temperature"], 0.125);
+    assert_eq!(first.header("x-api-key"), Some("sk-very-secret"), "what plugins do not see stays");
     assert!(!folder.work().join("x").exists());
 }
 

@@ -92,7 +92,7 @@ fn what_a_project_would_run_counts_only_when_it_was_agreed_to() {
     terminal.wait_for("Ask anything");
     terminal.keys("two\r");
     terminal.wait_for("Two.");
-    terminal.wait_for("changed since this folder was trusted");
+    terminal.wait_for("not used: .opencode/tool/say.js changed since");
     assert_eq!(results(&server.last_request()), ["first", "first"]);
     folder.tw(&["trust"]).expect(0);
     terminal.wait_for("Ask anything");

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use toolwright_llm::{Block, Content, Turn};
 
 /// Every turn with a number by which it is found again.
-pub(super) fn shown(turns: &[Arc<Turn>]) -> Vec<Value> {
-    turns.iter().enumerate().map(|(at, turn)| message(at, turn)).collect()
+pub(super) fn shown(turns: &[Arc<Turn>], session: &str) -> Vec<Value> {
+    turns.iter().enumerate().map(|(at, turn)| message(at, turn, session)).collect()
 }
 
 fn message_id(at: usize) -> String {
@@ -21,12 +21,13 @@ fn part_id(at: usize, part: usize) -> String {
     format!("prt_{at:06}_{part:04}")
 }
 
-fn message(at: usize, turn: &Turn) -> Value {
+fn message(at: usize, turn: &Turn, session: &str) -> Value {
     let id = message_id(at);
     let about = |part: usize| {
         let mut about = Map::new();
         about.insert("id".to_owned(), json!(part_id(at, part)));
         about.insert("messageID".to_owned(), json!(id));
+        about.insert("sessionID".to_owned(), json!(session));
         about
     };
     let with = |part: usize, more: Value| {
@@ -37,12 +38,15 @@ fn message(at: usize, turn: &Turn) -> Value {
     match turn {
         Turn::User(content) => {
             let parts = content.iter().enumerate().map(|(n, part)| with(n, content_part(part)));
-            json!({ "info": { "id": id, "role": "user" }, "parts": parts.collect::<Vec<_>>() })
+            {
+                let info = json!({ "id": id, "sessionID": session, "role": "user" });
+                json!({ "info": info, "parts": parts.collect::<Vec<_>>() })
+            }
         }
         Turn::Assistant { origin, blocks } => {
             let parts = blocks.iter().enumerate().filter_map(|(n, b)| Some(with(n, block(b)?)));
             let info = json!({
-                "id": id, "role": "assistant", "providerID": origin.provider, "modelID": origin.model,
+                "id": id, "sessionID": session, "role": "assistant", "providerID": origin.provider, "modelID": origin.model,
             });
             json!({ "info": info, "parts": parts.collect::<Vec<_>>() })
         }
@@ -90,14 +94,15 @@ fn words(content: &[Content]) -> String {
 }
 
 /// The turns that changed messages stand for. What is no list of messages changes nothing.
-pub(super) fn taken_back(turns: &[Arc<Turn>], messages: &Value) -> Vec<Arc<Turn>> {
+pub(super) fn taken_back(turns: &[Arc<Turn>], messages: &Value, session: &str) -> Vec<Arc<Turn>> {
     let Some(messages) = messages.as_array() else { return turns.to_vec() };
-    let taken: Vec<_> = messages.iter().filter_map(|message| turn_of(turns, message)).collect();
+    let taken: Vec<_> =
+        messages.iter().filter_map(|message| turn_of(turns, message, session)).collect();
     // A request without a word in it is none.
     if taken.is_empty() { turns.to_vec() } else { taken }
 }
 
-fn turn_of(turns: &[Arc<Turn>], given: &Value) -> Option<Arc<Turn>> {
+fn turn_of(turns: &[Arc<Turn>], given: &Value, session: &str) -> Option<Arc<Turn>> {
     let known = given["info"]["id"].as_str().and_then(number);
     let known = known.and_then(|at| Some((at, turns.get(at)?)));
     let parts = given["parts"].as_array()?;
@@ -107,7 +112,7 @@ fn turn_of(turns: &[Arc<Turn>], given: &Value) -> Option<Arc<Turn>> {
             .filter(|content| !content.is_empty())
             .map(|content| Arc::new(Turn::User(content)));
     };
-    if message(at, turn)["parts"].as_array() == Some(parts) {
+    if message(at, turn, session)["parts"].as_array() == Some(parts) {
         return Some(Arc::clone(turn));
     }
     let own = |part: &Value| {
@@ -235,7 +240,7 @@ mod tests {
     #[test]
     fn what_nobody_changed_is_the_same_turn() {
         let turns = conversation();
-        let back = taken_back(&turns, &Value::Array(shown(&turns)));
+        let back = taken_back(&turns, &Value::Array(shown(&turns, "s")), "s");
         assert_eq!(back.len(), turns.len());
         assert!(back.iter().zip(&turns).all(|(a, b)| Arc::ptr_eq(a, b)));
     }
@@ -243,30 +248,30 @@ mod tests {
     #[test]
     fn an_output_is_replaced_and_a_part_is_dropped_with_its_result() {
         let turns = conversation();
-        let mut messages = shown(&turns);
+        let mut messages = shown(&turns, "s");
         messages[1]["parts"][1]["state"]["output"] = json!("short");
-        let back = taken_back(&turns, &json!(messages));
+        let back = taken_back(&turns, &json!(messages), "s");
         assert_eq!(results(&back[1]), ["short", "b"]);
         assert!(Arc::ptr_eq(&back[2], &turns[2]));
         messages[1]["parts"].as_array_mut().unwrap().remove(2);
-        assert_eq!(results(&taken_back(&turns, &json!(messages))[1]), ["short"]);
+        assert_eq!(results(&taken_back(&turns, &json!(messages), "s")[1]), ["short"]);
     }
 
     #[test]
     fn messages_come_and_go_and_nonsense_changes_nothing() {
         let turns = conversation();
-        let mut messages = shown(&turns);
+        let mut messages = shown(&turns, "s");
         messages.remove(0);
         messages.push(
             json!({ "info": { "role": "user" }, "parts": [{ "type": "text", "text": "new" }] }),
         );
         messages.push(json!({ "info": { "role": "assistant" }, "parts": [{ "type": "tool" }] }));
         messages.push(json!("nonsense"));
-        let back = taken_back(&turns, &json!(messages));
+        let back = taken_back(&turns, &json!(messages), "s");
         assert_eq!(back.len(), 3);
         assert!(matches!(back[2].as_ref(), Turn::User(c) if *c == [Content::text("new")]));
         for nothing in [json!(null), json!([]), json!([{ "info": {} }])] {
-            assert_eq!(taken_back(&turns, &nothing).len(), 3, "{nothing}");
+            assert_eq!(taken_back(&turns, &nothing, "s").len(), 3, "{nothing}");
         }
     }
 }

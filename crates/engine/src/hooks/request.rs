@@ -13,10 +13,11 @@ impl Turn<'_> {
         self.ask_for_parameters(request).await;
         self.ask_for_headers(request).await;
         if self.world.hooks.any(Point::MessagesTransform) {
-            let output = json!({ "messages": messages::shown(&request.turns) });
+            let session = self.world.record.session().header.session.clone();
+            let output = json!({ "messages": messages::shown(&request.turns, &session) });
             if let Some(mut output) = self.ask(Point::MessagesTransform, output).await {
                 let said = output["messages"].take();
-                request.turns = messages::taken_back(&request.turns, &said);
+                request.turns = messages::taken_back(&request.turns, &said, &session);
             }
         }
     }

@@ -181,6 +181,7 @@
     toNamespacedPath: (p) => p,
   };
   path.posix = path;
+  path.win32 = { ...path, sep: "\\", delimiter: ";" };
 
   const fileURLToPath = (url) => decodeURIComponent(new URL(String(url)).pathname);
   const pathToFileURL = (p) => new URL(`file://${path.resolve(p).split("/").map(encodeURIComponent).join("/")}`);
@@ -882,6 +883,7 @@
     module: { createRequire: (from) => requireFrom(String(from).startsWith("file:") ? fileURLToPath(from) : String(from)) },
     async_hooks: { AsyncLocalStorage: class { run(store, call, ...given) { this.store = store; return call(...given); } getStore() { return this.store; } } },
     tty: { isatty: () => false },
+    constants: { O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, SIGINT: 2, SIGTERM: 15, SIGKILL: 9 },
     worker_threads: { isMainThread: true, parentPort: null, workerData: null, threadId: 0 },
     http: client("http:"),
     https: client("https:"),

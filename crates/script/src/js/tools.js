@@ -137,7 +137,8 @@
   // The settings as the plugin leaves them: it sees them before any other hook of its is called.
   const configurations = new Map();
   const configured = async (path, hooks) => {
-    const settings = JSON.parse(H.settings());
+    const given = H.settings();
+    const settings = JSON.parse(given);
     const problems = [];
     const attempt = async (what, work) => {
       try {
@@ -156,11 +157,13 @@
         for (const [id, { name, limit, cost, api }] of Object.entries(models ?? {})) own.models[id] = { ...(api?.id ? { id: api.id } : {}), ...(name ? { name } : {}), ...(limit ? { limit } : {}), ...(cost ? { cost } : {}), ...own.models[id] };
       });
     }
-    configurations.set(path, { settings, problems });
+    configurations.set(path, { given, answer: { settings, problems } });
   };
   const configure = async (payload) => {
-    await hooksOf(payload);
-    return configurations.get(payload.path);
+    const hooks = await hooksOf(payload);
+    // It may have begun before the settings were known.
+    if (configurations.get(payload.path).given !== H.settings()) await configured(payload.path, hooks);
+    return configurations.get(payload.path).answer;
   };
   // Begun once, also where two hooks come at the same time; one that fails may be tried again.
   const hooksOf = (payload) => {
@@ -180,7 +183,7 @@
     for (const set of hooks) {
       for (const [name, value] of Object.entries(set)) {
         if (name !== "tool") {
-          if (value !== undefined && value !== null) names.add(name);
+          if (typeof value === "function" || ((name === "auth" || name === "provider") && value)) names.add(name);
           continue;
         }
         for (const [id, definition] of Object.entries(value ?? {})) {

@@ -46,13 +46,13 @@ impl Workbench {
         scripts.stand_under(&gate);
         let mut notices = Vec::new();
         for plugin in &scripts.plugins {
+            let (shown, hidden) = without_secrets(&self.config.value);
+            scripts.show_settings(shown);
             // What fails here is said when its tools are asked for.
             let Ok(described) = plugin.describe(scripts.memory.as_deref()).await else { continue };
             if !described.hooks.iter().any(|hook| CONFIGURING.contains(&hook.as_str())) {
                 continue;
             }
-            let (shown, hidden) = without_secrets(&self.config.value);
-            scripts.show_settings(shown);
             let path = plugin.script().path().to_owned();
             let said = |problem: String| format!("{}: {problem}", path.display());
             match plugin.configure().await {
