@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::host::{Guard, Host};
 use crate::realm::{Aside, CallTerms, Realm, ScriptError};
 
-/// How long a file may take to say what it offers.
-const DESCRIBE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a file may take to say what it offers. Some plugins run dozens of commands first.
+const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Raised when what is remembered would be misread.
 const CACHE_VERSION: u32 = 2;
