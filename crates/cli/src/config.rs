@@ -15,6 +15,11 @@ use crate::terminal::{harmless, note, print};
 const HIDDEN: &str = "(hidden)";
 
 pub fn config(shared: &Shared, options: &ConfigArguments) -> Result<Exit, Problem> {
+    if options.schema {
+        let schema = toolwright::config::schema();
+        print(&format!("{}\n", serde_json::to_string_pretty(&schema).unwrap_or_default()));
+        return Ok(Exit::Done);
+    }
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
     let config = &workbench.config;
     for warning in &config.warnings {

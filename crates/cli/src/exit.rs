@@ -68,6 +68,7 @@ impl From<SetupError> for Problem {
             | SetupError::Feedback(_)
             | SetupError::Sandbox(_)
             | SetupError::Mcp(_)
+            | SetupError::Untrusted { .. }
             | SetupError::Agent(_)
             | SetupError::Model(_) => Self::usage(error.to_string()),
         }

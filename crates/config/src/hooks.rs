@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_permission::LayerKind;
 
@@ -82,21 +83,25 @@ pub struct CommandHook {
 /// The `hooks` key: events with groups of commands.
 pub(crate) type HookSettings = Ordered<Vec<Group>>;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct Group {
+    /// Which tools or events it is for: a name, names with `|`, or a pattern.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     matcher: Option<Matcher>,
     #[serde(default)]
     hooks: Vec<Handler>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 struct Handler {
     #[serde(rename = "type", default)]
     kind: Option<String>,
     #[serde(default)]
     command: Option<String>,
+    /// Seconds.
     #[serde(default)]
+    #[schemars(with = "Option<f64>")]
     timeout: Option<Seconds>,
     #[serde(default)]
     on_failure: Option<FailingHook>,
@@ -120,7 +125,7 @@ impl TryFrom<f64> for Seconds {
 }
 
 /// What it means that a hook fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailingHook {
     Continue,
@@ -243,7 +248,7 @@ fn runnable(handler: &Handler) -> Option<String> {
 }
 
 /// What is read of a file of Claude Code's.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 struct ClaudeSettings {
     hooks: Option<HookSettings>,

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod changed;
 mod command;
 mod edit;
 mod file;
@@ -20,8 +21,10 @@ mod named;
 mod paths;
 mod permission;
 mod sandbox;
+mod schema;
 mod settings;
 mod skills;
+mod stamp;
 mod state_file;
 mod texts;
 mod tool_settings;
@@ -41,12 +44,14 @@ pub use mcp::{McpKind, McpOrigin, McpSettings, OauthSetting, OauthSettings, reac
 pub use paths::Paths;
 pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use sandbox::{NetworkWord, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings};
+pub use schema::{SCHEMA_ADDRESS, schema};
 pub use settings::{
     AgentMode, AgentSettings, CommandSettings, CompactionSettings, FormatterSettings,
     ModelSettings, Ordered, ProviderOptions, ProviderSettings, ServerSettings, Settings,
     StaleEdits, Switchable, ToolOutputSettings,
 };
 pub use skills::{Skill, Skills, find_skills};
+pub use stamp::Stamp;
 pub use state_file::StateFile;
 pub use tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
@@ -57,6 +62,8 @@ pub use trust::{Trust, TrustEntry, TrustState};
 mod hooks_tests;
 #[cfg(test)]
 mod permission_tests;
+#[cfg(test)]
+mod schema_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

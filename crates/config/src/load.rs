@@ -72,9 +72,9 @@ pub struct Config {
     /// What the folder's own files say and is not used, because nobody trusts it.
     pub left_out: Vec<LeftOut>,
     /// What those say of the sandbox who may loosen something.
-    trusted_sandbox: Value,
+    pub(crate) trusted_sandbox: Value,
     /// The sandbox as the machine's administrator wants it.
-    managed_sandbox: Value,
+    pub(crate) managed_sandbox: Value,
 }
 
 /// What is not used of a file.
@@ -251,6 +251,7 @@ impl Config {
         }
         self.warnings.append(&mut parsed.warnings);
         place_plugins(&mut parsed.value, path);
+        modes_are_agents(&mut parsed.value);
         let mut rules = switched(&parsed.settings.tools);
         rules.extend(parsed.settings.permission.map_or(Vec::new(), |p| p.rules(home)));
         if untrusted {
@@ -277,6 +278,20 @@ impl Config {
         }
         self.take_over(kind, path, parsed.value);
         Ok(parsed.settings.hooks.filter(|_| !untrusted).unwrap_or_default())
+    }
+}
+
+/// The older word for agents that people talk to.
+fn modes_are_agents(value: &mut Value) {
+    let Some(Value::Object(modes)) = value.as_object_mut().and_then(|v| v.shift_remove("mode"))
+    else {
+        return;
+    };
+    for (name, mut own) in modes {
+        if let Some(own) = own.as_object_mut() {
+            own.insert("mode".to_owned(), "primary".into());
+        }
+        merge(value, serde_json::json!({ "agent": { name: own } }));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_permission::LayerKind;
@@ -12,7 +13,7 @@ use crate::load::Environment;
 
 /// One entry of the `mcp` section. Which fields belong together is checked when all files are read,
 /// because one file may turn off what another has defined.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpSettings {
     #[serde(rename = "type")]
@@ -30,7 +31,7 @@ pub struct McpSettings {
     pub required: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum McpKind {
     #[serde(alias = "stdio")]
@@ -41,14 +42,14 @@ pub enum McpKind {
     Sse,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected false or an object with clientId, scope and the like")]
 pub enum OauthSetting {
     Switch(bool),
     With(OauthSettings),
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OauthSettings {
     pub client_id: Option<String>,

@@ -1,43 +1,46 @@
 //! The `permission` key: OpenCode's forms, and examples that a rule may carry.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_permission::{Action, Rule, analyse, matches};
 
+use crate::schema::ActionWord;
 use crate::settings::{AgentSettings, Ordered, Settings};
 
 /// One action for everything, or keys with an action or with patterns, in written order: the order
 /// decides.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of them")]
 pub enum PermissionSettings {
-    All(Action),
+    All(#[schemars(with = "ActionWord")] Action),
     Keys(Ordered<KeySettings>),
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected \"allow\", \"ask\" or \"deny\", or an object of patterns with them"
 )]
 pub enum KeySettings {
-    All(Action),
+    All(#[schemars(with = "ActionWord")] Action),
     Patterns(Ordered<PatternSettings>),
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected \"allow\", \"ask\" or \"deny\", or an object with \"action\", \"match\" and \"not_match\""
 )]
 pub enum PatternSettings {
-    Plain(Action),
+    Plain(#[schemars(with = "ActionWord")] Action),
     Shown(ShownRule),
 }
 
 /// A rule with examples of what it is meant for, checked when it is read.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShownRule {
+    #[schemars(with = "ActionWord")]
     pub action: Action,
     #[serde(rename = "match", default)]
     pub fits: Vec<String>,

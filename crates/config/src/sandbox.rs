@@ -1,9 +1,10 @@
 //! Settings of the sandbox under commands, and what a folder that is not trusted may say about it.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SandboxSettings {
     /// Whether to use one; the best that works here, unless said otherwise.
@@ -26,14 +27,14 @@ pub struct SandboxSettings {
     pub managed: Option<Enabled>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected true, false or \"auto\"")]
 pub enum Enabled {
     Switch(bool),
     Word(EnabledWord),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EnabledWord {
     Auto,
@@ -62,21 +63,21 @@ impl From<Enabled> for SandboxMode {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected \"off\", \"on\" or a list of hosts")]
 pub enum SandboxNetwork {
     Word(NetworkWord),
     Hosts(Vec<String>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkWord {
     Off,
     On,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxLayer {
     Auto,

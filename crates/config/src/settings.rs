@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_permission::{Action, Mode, Rule};
@@ -11,6 +12,7 @@ use crate::hooks::HookSettings;
 use crate::mcp::McpSettings;
 use crate::permission::PermissionSettings;
 use crate::sandbox::SandboxSettings;
+use crate::schema::ModeWord;
 use crate::tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
@@ -70,7 +72,7 @@ pub(crate) const KNOWN_KEYS: &[&str] = &[
     "sandbox",
 ];
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {
     pub model: Option<String>,
@@ -81,10 +83,13 @@ pub struct Settings {
     /// Whether commands also see what a login shell sets.
     pub shell_login: Option<bool>,
     pub agent: BTreeMap<String, AgentSettings>,
+    /// The older word for agents that people talk to.
+    pub mode: BTreeMap<String, AgentSettings>,
     pub command: BTreeMap<String, CommandSettings>,
     pub provider: BTreeMap<String, ProviderSettings>,
     pub permission: Option<PermissionSettings>,
     /// How much is done without a question when nobody says.
+    #[schemars(with = "Option<ModeWord>")]
     pub permission_mode: Option<Mode>,
     pub instructions: Vec<String>,
     /// Model calls for one prompt before a run must come to its end.
@@ -123,7 +128,7 @@ pub struct Settings {
     pub(crate) hooks: Option<HookSettings>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StaleEdits {
     Error,
@@ -131,14 +136,14 @@ pub enum StaleEdits {
 }
 
 /// All on or off, or on with changes by name, in written order.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected true, false or an object of entries by name")]
 pub enum Switchable<T> {
     All(bool),
     With(Ordered<T>),
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerSettings {
     pub disabled: bool,
@@ -148,7 +153,7 @@ pub struct ServerSettings {
     pub initialization: Option<serde_json::Value>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FormatterSettings {
     pub disabled: bool,
@@ -157,7 +162,7 @@ pub struct FormatterSettings {
     pub extensions: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CompactionSettings {
     /// Make room without being asked.
@@ -171,7 +176,7 @@ pub struct CompactionSettings {
 }
 
 /// How long outputs are kept that were too large to show, over all sessions.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ToolOutputSettings {
     /// Of one output, what reaches the model.
@@ -182,21 +187,21 @@ pub struct ToolOutputSettings {
 }
 
 /// How long before-images are kept, over all sessions.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct UndoSettings {
     pub quota_bytes: Option<u64>,
     pub retention_days: Option<u64>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AttachmentSettings {
     pub image: ImageSettings,
 }
 
 /// What is sent of an image.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ImageSettings {
     pub auto_resize: Option<bool>,
@@ -205,7 +210,7 @@ pub struct ImageSettings {
     pub max_base64_bytes: Option<u64>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentSettings {
     pub model: Option<String>,
@@ -243,7 +248,7 @@ pub(crate) fn switched(tools: &BTreeMap<String, bool>) -> Vec<Rule> {
     tools.iter().map(rule).collect()
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentMode {
     /// People talk to it.
@@ -253,7 +258,7 @@ pub enum AgentMode {
     All,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProviderSettings {
     pub name: Option<String>,
@@ -265,7 +270,7 @@ pub struct ProviderSettings {
     pub models: BTreeMap<String, ModelSettings>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ProviderOptions {
     #[serde(rename = "baseURL")]
@@ -284,7 +289,7 @@ pub struct ProviderOptions {
     pub structured_output: Option<bool>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelSettings {
     /// The name that is sent, where it differs from the key.
@@ -294,7 +299,7 @@ pub struct ModelSettings {
     pub cost: Option<serde_json::Value>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelLimit {
     pub context: Option<u32>,
@@ -335,7 +340,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 }
 
 /// A prompt that is kept under a name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CommandSettings {
     pub template: Option<String>,
@@ -346,7 +351,7 @@ pub struct CommandSettings {
 }
 
 /// A plugin: a file or a package, with or without options of its own.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PluginSpec {
     Plain(String),

@@ -51,6 +51,7 @@ pub fn find_skills(
         paths.home.join(".agents/skills"),
         paths.config.join("opencode/skill"),
         paths.config.join("opencode/skills"),
+        paths.config.join("toolwright/skill"),
         paths.config.join("toolwright/skills"),
     ];
     for folder in own {
@@ -79,6 +80,7 @@ pub fn find_skills(
             ".agents/skills",
             ".opencode/skill",
             ".opencode/skills",
+            ".toolwright/skill",
             ".toolwright/skills",
         ] {
             let folder = folder.join(below);

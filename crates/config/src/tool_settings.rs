@@ -1,9 +1,10 @@
 //! Settings of single tools.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// Which private addresses `webfetch` may fetch.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebfetchSettings {
     pub allow_private: bool,
@@ -11,7 +12,7 @@ pub struct WebfetchSettings {
 }
 
 /// Which service answers `websearch` and `codesearch`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WebsearchSettings {
     /// exa, brave, tavily, searxng or custom.
@@ -23,14 +24,14 @@ pub struct WebsearchSettings {
     pub base_url: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SkillsSettings {
     /// Further folders with skills.
     pub paths: Vec<String>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExperimentalSettings {
     /// Whether the tool `batch` is offered.

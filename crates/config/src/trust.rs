@@ -16,7 +16,7 @@ use crate::state_file::StateFile;
 use toolwright_permission::LayerKind;
 
 /// Folders below `.opencode` and `.toolwright` whose files are run, or tell an agent what it is.
-const RUNNING_FOLDERS: &[&str] = &[
+pub(crate) const RUNNING_FOLDERS: &[&str] = &[
     "agent", "agents", "command", "commands", "hook", "hooks", "mode", "modes", "plugin",
     "plugins", "tool", "tools",
 ];
@@ -124,7 +124,7 @@ impl Trust {
     }
 
     /// The folder's own files that count only where it is trusted, with what they hold.
-    fn fingerprints(&self, directory: &Path, worktree: &Path) -> BTreeMap<String, String> {
+    pub fn fingerprints(&self, directory: &Path, worktree: &Path) -> BTreeMap<String, String> {
         let no_variables = |_: &str| None;
         let settings = candidates(&self.paths, directory, worktree, &no_variables);
         let settings = settings.into_iter().filter(|(kind, _)| *kind == LayerKind::Project);

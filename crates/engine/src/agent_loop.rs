@@ -264,7 +264,8 @@ impl<'a> Turn<'a> {
             return Err(Over::Broken(format!("a hook stopped the turn: {reason}")));
         }
         self.deliver_steers().await?;
-        self.world.tools.refresh(self.world.pipeline.registry(), self.world.template);
+        let World { tools, pipeline, template, hooks, .. } = &mut self.world;
+        tools.refresh(pipeline.registry(), template, hooks).await;
         for text in self.world.hooks.take_notices() {
             self.emit(Event::Notice { text }).await;
         }
@@ -416,7 +417,7 @@ impl<'a> Turn<'a> {
         let model = self.world.model.origin().clone();
         let turns = self.world.record.session_mut().turns();
         let mut request = Request { turns, tool_choice, ..self.world.template.clone() };
-        self.ask_for_parameters(&mut request).await;
+        self.show_request(&mut request).await;
         self.world.record.add(Entry::StepStarted { model })?;
         self.emit(Event::StepStarted).await;
         let may_start_early = tool_choice == ToolChoice::Auto;
@@ -430,6 +431,7 @@ impl<'a> Turn<'a> {
         if self.wants_final_answer() && tool_choice == ToolChoice::Auto {
             parts = answer_form::adopt(parts, self.world.record.session().step_count());
         }
+        self.show_texts(&mut parts).await;
         let cost = self.world.price.map(|price| price.of(&usage));
         self.world.budget.purse.spend(cost.unwrap_or(0.0));
         let calls = call_requests(&parts, finish.reason == FinishReason::Length);

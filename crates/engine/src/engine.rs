@@ -125,7 +125,7 @@ impl Engine {
             let ran = hooks.run(Point::SessionStart, &json!({ "source": source }), json!({})).await;
             context = ran.context;
         }
-        let (tools, listed) = ToolList::new(options.tools, pipeline.registry());
+        let (tools, listed) = ToolList::new(options.tools, pipeline.registry(), &hooks).await;
         let template = Request {
             system: system.into(),
             turns: Vec::new(),
@@ -135,6 +135,7 @@ impl Engine {
             sampling: options.sampling,
             effort: options.effort,
             output_schema: options.output_schema,
+            headers: Vec::new(),
         };
         let inbox = Arc::new(Inbox::behind(record.session().queued()));
         Ok(Self {
@@ -157,6 +158,10 @@ impl Engine {
         })
     }
 
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
     pub fn model(&self) -> &Origin {
         self.model.origin()
     }
@@ -172,6 +177,12 @@ impl Engine {
         self.budget.steps = steps;
         self.agent = agent;
         Ok(())
+    }
+
+    /// Calls are shown to the hooks as they are now. Between turns only, after they were replaced.
+    pub fn hooks_replaced(&mut self) {
+        let watching = self.hooks.watch_calls().then(|| Arc::clone(&self.hooks) as _);
+        self.pipeline.show_calls_to(watching);
     }
 
     pub fn session(&self) -> &Session {

@@ -1,7 +1,6 @@
 //! One answer arrives: shown and logged as it comes, and its calls that only read are begun.
 
 use futures_util::StreamExt;
-use serde_json::json;
 use toolwright_llm::{
     Event as ModelEvent, Failure, FailureKind, Reply, ReplyBuilder, ReplyKind, Request,
 };
@@ -11,7 +10,6 @@ use toolwright_tool::{CallRequest, EarlyCalls};
 use crate::agent_loop::{Over, Turn};
 use crate::answer::size_of_delta;
 use crate::event::Event;
-use crate::hooks::Point;
 
 /// Bytes of one answer. A model that repeats itself for ever must not fill memory and disk.
 const REPLY_CAP_BYTES: usize = 32 << 20;
@@ -181,29 +179,5 @@ impl Turn<'_> {
             };
             self.emit(event).await;
         }
-    }
-
-    /// Lets hooks change how words are chosen.
-    pub(crate) async fn ask_for_parameters(&mut self, request: &mut Request) {
-        if !self.world.hooks.any(Point::ChatParams) {
-            return;
-        }
-        let model = self.world.model.origin().to_string();
-        let input = json!({ "agent": self.world.agent, "model": model });
-        let output = json!({
-            "temperature": request.sampling.temperature, "topP": request.sampling.top_p,
-            "maxOutputTokens": request.max_output_tokens,
-        });
-        let ran = tokio::select! {
-            ran = self.world.hooks.run(Point::ChatParams, &input, output) => ran,
-            // The step that follows sees it too.
-            () = self.world.cancel.cancelled() => return,
-            () = self.time_is_up.cancelled() => return,
-        };
-        let number = |key: &str| ran.output[key].as_f64().map(|n| n as f32);
-        request.sampling.temperature = number("temperature");
-        request.sampling.top_p = number("topP");
-        let tokens = ran.output["maxOutputTokens"].as_u64();
-        request.max_output_tokens = tokens.and_then(|n| u32::try_from(n).ok());
     }
 }

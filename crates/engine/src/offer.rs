@@ -6,6 +6,8 @@ use std::sync::Arc;
 use toolwright_llm::{Request, ToolDefinition};
 use toolwright_tool::Registry;
 
+use crate::hooks::Hooks;
+
 /// Chooses from the registry what a session's model is shown.
 pub type ChooseTools = Arc<dyn Fn(&Registry) -> Vec<ToolDefinition> + Send + Sync>;
 
@@ -15,20 +17,31 @@ pub(crate) struct ToolList {
 }
 
 impl ToolList {
-    pub(crate) fn new(choose: ChooseTools, registry: &Registry) -> (Self, Arc<[ToolDefinition]>) {
+    pub(crate) async fn new(
+        choose: ChooseTools,
+        registry: &Registry,
+        hooks: &Hooks,
+    ) -> (Self, Arc<[ToolDefinition]>) {
         let version = registry.version();
-        let tools = choose(registry);
+        let mut tools = choose(registry);
+        hooks.show_tools(&mut tools).await;
         (Self { choose, version }, tools.into())
     }
 
     /// Brings a request's list up to date, if tools have come or gone.
-    pub(crate) fn refresh(&mut self, registry: &Registry, template: &mut Request) {
+    pub(crate) async fn refresh(
+        &mut self,
+        registry: &Registry,
+        template: &mut Request,
+        hooks: &Hooks,
+    ) {
         let version = registry.version();
         if version == self.version {
             return;
         }
         self.version = version;
         let mut wanted = (self.choose)(registry);
+        hooks.show_tools(&mut wanted).await;
         let mut list = Vec::with_capacity(wanted.len());
         for old in template.tools.iter() {
             if let Some(at) = wanted.iter().position(|new| new.name == old.name) {

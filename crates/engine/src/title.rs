@@ -100,6 +100,7 @@ async fn ask(namer: Namer, said: String) -> Option<Entry> {
         sampling: Sampling::default(),
         effort: None,
         output_schema: None,
+        headers: Vec::new(),
     };
     let mut events = model.stream(request);
     let mut builder = ReplyBuilder::default();

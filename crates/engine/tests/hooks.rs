@@ -478,10 +478,13 @@ async fn a_listener_hears_of_calls_in_order() {
     }
     let expected = [
         "session.status",
-        "tool.started",
-        "tool.settled",
+        "message.updated",
+        "message.part.updated",
+        "message.part.updated",
         "session.status",
-        "message.text",
+        "message.part.updated",
+        "message.updated",
+        "session.status",
         "session.idle",
     ];
     assert_eq!(kinds, expected);

@@ -23,6 +23,8 @@ pub struct Request {
     /// A JSON Schema that the provider is to hold the answer to. Sent where [`crate::Model::takes_form`]
     /// says so; whoever asks validates the answer all the same.
     pub output_schema: Option<Arc<serde_json::Value>>,
+    /// What goes with this request beside the endpoint's own headers, and in place of those.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Request {

@@ -88,6 +88,7 @@ mod tests {
             sampling: Sampling { temperature: Some(0.5), ..Sampling::default() },
             effort: Some(Effort::High),
             output_schema: None,
+            headers: Vec::new(),
         }
     }
 

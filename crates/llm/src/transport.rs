@@ -238,7 +238,7 @@ impl Exchange {
         let client = client.as_ref().map_err(|e| Failure::new(FailureKind::Connect, e.clone()))?;
         let deadline = Instant::now() + shared.deadlines.first_event;
         let url = shared.url();
-        let headers = headers(&shared.endpoint)?;
+        let headers = headers(&shared.endpoint, &self.request.headers)?;
         let mut trace =
             shared.trace.as_ref().map(|t| t.begin(&shared.shown_url(), &headers, &self.body));
         let request = client.post(&url).headers(headers).body(self.body.clone());
@@ -375,7 +375,7 @@ fn make_client(shared: &Shared) -> Result<reqwest::Client, String> {
         .map_err(|e| cannot(root_cause(&e)))
 }
 
-fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {
+fn headers(endpoint: &Endpoint, more: &[(String, String)]) -> Result<HeaderMap, Failure> {
     let mut map = HeaderMap::new();
     map.insert("content-type", HeaderValue::from_static("application/json"));
     map.insert("accept", HeaderValue::from_static("text/event-stream"));
@@ -399,9 +399,9 @@ fn headers(endpoint: &Endpoint) -> Result<HeaderMap, Failure> {
         value.set_sensitive(true);
         map.insert(name, value);
     }
-    for (name, value) in &endpoint.headers {
+    for (name, value) in endpoint.headers.iter().chain(more) {
         let bad = || {
-            let text = format!("the configured header {name:?} cannot be sent");
+            let text = format!("the header {name:?} cannot be sent");
             Failure::new(FailureKind::InvalidRequest, text)
         };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;

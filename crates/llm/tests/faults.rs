@@ -45,6 +45,7 @@ fn request() -> Request {
         sampling: Sampling::default(),
         effort: None,
         output_schema: None,
+        headers: Vec::new(),
     }
 }
 

@@ -96,6 +96,7 @@ async fn over_http(server: &ModelServer, wire: Wire) -> (String, String, bool) {
         sampling: Sampling::default(),
         effort: None,
         output_schema: None,
+        headers: Vec::new(),
     };
     let mut builder = ReplyBuilder::default();
     let mut failed = false;

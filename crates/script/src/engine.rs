@@ -1,34 +1,30 @@
 //! The engine inside a script's thread: what scripts can reach of the host, and where modules come from.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, mpsc};
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ring::{digest, hmac, rand};
 use rquickjs::context::EvalOptions;
-use rquickjs::loader::{ImportAttributes, Loader, Resolver};
-use rquickjs::module::Declared;
 use rquickjs::prelude::Opt;
 use rquickjs::{Context, Ctx, Exception, Function, Module, Object, Runtime, TypedArray, Value};
 use serde_json::json;
 
-use crate::realm::{Message, ScriptError, Shared, thrown};
+use crate::ask::{ask, ask_and_wait};
+use crate::modules::Modules;
+use crate::realm::{ScriptError, Shared, thrown};
 use crate::resolve::resolve;
-use crate::source::{Form, Origins, Place, prepare};
+use crate::source::{Form, prepare};
 
-type Js<T> = rquickjs::Result<T>;
+pub(crate) type Js<T> = rquickjs::Result<T>;
 
 /// Deep enough for people's recursion, far from the thread's own end.
 const STACK_BYTES: usize = 1 << 20;
 
-/// How often a script that waits in a call without a promise looks whether it must stop.
-const SYNC_LOOK: Duration = Duration::from_millis(50);
-
 /// Where our side of the script stands in its world.
-const ENTRY: &str = "__toolwright";
+pub(crate) const ENTRY: &str = "__toolwright";
 
 /// The parts of `js/`, each read when it is first used.
 const PARTS: &[(&str, &str)] = &[
@@ -36,14 +32,10 @@ const PARTS: &[(&str, &str)] = &[
     ("tools", include_str!("js/tools.js")),
     ("web", include_str!("js/web.js")),
     ("node", include_str!("js/node.js")),
+    ("names", include_str!("js/names.js")),
+    ("stream", include_str!("js/stream.js")),
+    ("intl", include_str!("js/intl.js")),
 ];
-
-/// A file that was read for a script.
-#[derive(Clone)]
-pub(crate) struct Loaded {
-    pub(crate) hash: String,
-    origins: Option<Arc<Origins>>,
-}
 
 pub(crate) struct Engine {
     context: Context,
@@ -138,7 +130,7 @@ fn evaluate<'js, V: rquickjs::FromJs<'js>>(ctx: &Ctx<'js>, code: &str, name: &st
     ctx.eval_with_options(code, options)
 }
 
-fn throw(ctx: &Ctx<'_>, message: &str) -> rquickjs::Error {
+pub(crate) fn throw(ctx: &Ctx<'_>, message: &str) -> rquickjs::Error {
     Exception::throw_message(ctx, message)
 }
 
@@ -247,6 +239,8 @@ fn host_object<'js>(
     host.set("script", Function::new(ctx.clone(), script)?)?;
     let me = own();
     host.set("facts", Function::new(ctx.clone(), move || me.host.facts().to_string())?)?;
+    let me = own();
+    host.set("settings", Function::new(ctx.clone(), move || me.host.settings())?)?;
     bytes_and_hashes(ctx, &host)?;
     Ok(host)
 }
@@ -348,146 +342,4 @@ fn parts_of_url(href: &str, base: Option<&str>) -> Option<String> {
         "hash": marked('#', url.fragment()), "origin": url.origin().ascii_serialization(),
     });
     Some(parts.to_string())
-}
-
-/// Gives the request to the host; the answer comes with the messages.
-fn ask(shared: &Arc<Shared>, id: u64, op: String, payload: &str) {
-    let payload = serde_json::from_str(payload).unwrap_or_default();
-    let (host, guard) = (Arc::clone(&shared.host), shared.guard());
-    let (inbox, end) = (shared.inbox.clone(), shared.end.clone());
-    shared.runtime.spawn(async move {
-        let result = tokio::select! {
-            result = host.perform(&op, payload, guard) => result,
-            () = end.cancelled() => return,
-        };
-        let (good, payload) = match result {
-            Ok(value) => (true, value.to_string()),
-            Err(error) => (false, error.to_json().to_string()),
-        };
-        inbox.send(Message::Reply { id, good, payload }).ok();
-    });
-}
-
-fn ask_and_wait(shared: &Arc<Shared>, op: String, payload: &str) -> String {
-    let payload = serde_json::from_str(payload).unwrap_or_default();
-    let (host, guard, end) = (Arc::clone(&shared.host), shared.guard(), shared.end.clone());
-    let (sender, answer) = mpsc::sync_channel(1);
-    shared.runtime.spawn(async move {
-        let result = tokio::select! {
-            result = host.perform(&op, payload, guard) => result,
-            () = end.cancelled() => return,
-        };
-        sender.send(result).ok();
-    });
-    loop {
-        match answer.recv_timeout(SYNC_LOOK) {
-            Ok(Ok(value)) => return json!({ "value": value }).to_string(),
-            Ok(Err(error)) => return json!({ "error": error.to_json() }).to_string(),
-            Err(mpsc::RecvTimeoutError::Timeout) if !shared.must_stop() => {}
-            Err(_) => {
-                return json!({ "error": { "message": "the script was stopped" } }).to_string();
-            }
-        }
-    }
-}
-
-impl Shared {
-    fn read(&self, path: &str) -> Result<String, String> {
-        let bytes = std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"))?;
-        let hash = blake3::hash(&bytes).to_hex().to_string();
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.entry(path.into()).or_insert(Loaded { hash, origins: None });
-        String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8"))
-    }
-
-    fn load(&self, path: &str) -> Result<crate::source::Source, String> {
-        let text = self.read(path)?;
-        let mut source = prepare(Path::new(path), &text)?;
-        if let Some(origins) = source.origin.take() {
-            let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(file) = loaded.get_mut(Path::new(path)) {
-                file.origins = Some(Arc::new(origins));
-            }
-        }
-        Ok(source)
-    }
-}
-
-/// The first place of a stack that is in a file of the user's, as it stands in that file.
-pub(crate) fn place_in(shared: &Shared, stack: &str) -> Option<String> {
-    let loaded = shared.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-    stack.lines().find_map(|line| {
-        let place = line.trim().trim_start_matches("at ").trim_end_matches(')');
-        let place = place.rsplit_once('(').map_or(place, |(_, place)| place);
-        let mut parts = place.rsplitn(3, ':');
-        let column: u32 = parts.next()?.parse().ok()?;
-        let line: u32 = parts.next()?.parse().ok()?;
-        let path = parts.next()?;
-        let file = loaded.get(Path::new(path))?;
-        let at = Place { line, column };
-        let at = file.origins.as_ref().and_then(|origins| origins.of(at)).unwrap_or(at);
-        Some(format!("{path}:{}:{}", at.line, at.column))
-    })
-}
-
-/// Finds modules and makes them ready.
-#[derive(Clone)]
-struct Modules {
-    shared: Arc<Shared>,
-}
-
-impl Resolver for Modules {
-    fn resolve<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        base: &str,
-        name: &str,
-        _: Option<ImportAttributes<'js>>,
-    ) -> Js<String> {
-        resolve(base, name).map_err(|problem| throw(ctx, &problem))
-    }
-}
-
-impl Loader for Modules {
-    fn load<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        name: &str,
-        _: Option<ImportAttributes<'js>>,
-    ) -> Js<Module<'js, Declared>> {
-        if name.starts_with("tw:") || name.starts_with("node:") {
-            return around(ctx, name, "builtin", false);
-        }
-        if name.ends_with(".json") {
-            let text = self.shared.read(name).map_err(|problem| throw(ctx, &problem))?;
-            let value: serde_json::Value = serde_json::from_str(&text)
-                .map_err(|e| throw(ctx, &format!("{name} is no JSON: {e}")))?;
-            return Module::declare(ctx.clone(), name, format!("export default {value};"));
-        }
-        let source = self.shared.load(name).map_err(|problem| throw(ctx, &problem))?;
-        match source.form {
-            Form::Module => Module::declare(ctx.clone(), name, source.code),
-            Form::Script => around(ctx, name, "load", true),
-        }
-    }
-}
-
-/// A module in the newer form around something that is none: what it has is what it exports.
-fn around<'js>(ctx: &Ctx<'js>, name: &str, by: &str, older: bool) -> Js<Module<'js, Declared>> {
-    let entry: Object<'js> = ctx.globals().get(ENTRY)?;
-    let value: Value<'js> = entry.get::<_, Function<'js>>(by)?.call((name,))?;
-    let names: Vec<String> = entry.get::<_, Function<'js>>("names")?.call((value,))?;
-    let quoted = json!(name);
-    let mut code = format!("const m = globalThis.{ENTRY}.{by}({quoted});\n");
-    code.push_str("const d = m && m.__esModule && 'default' in m ? m.default : m;\nexport { d as default };\n");
-    for (at, name) in names.iter().filter(|name| *name != "__esModule").enumerate() {
-        code.push_str(&format!(
-            "const v{at} = m[{}];\nexport {{ v{at} as {name} }};\n",
-            json!(name)
-        ));
-    }
-    if older {
-        code.push_str("const o = true;\nexport { o as __older };\n");
-    }
-    Module::declare(ctx.clone(), name, code)
 }

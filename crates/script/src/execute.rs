@@ -68,8 +68,8 @@ impl Tool for ExecuteTool {
             progress: context.progress.clone(),
             at_once: Semaphore::new(AT_ONCE),
         });
-        let realm =
-            Realm::start(Arc::clone(&self.host)).map_err(|e| ToolError::Fatal(e.to_string()))?;
+        let realm = Realm::start(Arc::clone(&self.host), None)
+            .map_err(|e| ToolError::Fatal(e.to_string()))?;
         let terms = CallTerms {
             guard: Some(Arc::clone(&caller) as Arc<dyn Guard>),
             deadline: context.deadline,

@@ -6,19 +6,22 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod ask;
 mod engine;
 mod execute;
 mod host;
+mod modules;
 mod program;
 mod realm;
 mod resolve;
 mod script;
 mod source;
 mod tool;
+mod written;
 
 pub use execute::{EXECUTE, ExecuteTool};
-pub use host::{Guard, Host, HostOptions};
+pub use host::{Client, Guard, Host, HostOptions};
 pub use program::{Program, ProgramTool};
 pub use realm::{CallTerms, ScriptError};
-pub use script::{Definition, Described, Kind, Script};
+pub use script::{Configured, Definition, Described, Kind, Script};
 pub use tool::ScriptTool;

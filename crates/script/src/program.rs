@@ -8,16 +8,14 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use toolwright_proc::sandbox::Find;
-use toolwright_proc::{Ended, Spec, is_executable};
-use toolwright_tool::{
-    Access, AnyTool, ErasedPlan, Plan, PlanContext, RunContext, ToolError, ToolOutput, Workspace,
-};
+use toolwright_proc::{Bounds, Ended, Ran, Spec, is_executable};
+use toolwright_tool::{RunContext, ToolError, ToolOutput, Workspace};
 
 use crate::host::Host;
 use crate::script::{Definition, recall, remember_one};
 use crate::tool::output_of;
+use crate::written::{Work, Written};
 
 /// How long it may take to say what it is.
 const DESCRIBE_LIMIT: Duration = Duration::from_secs(10);
@@ -66,15 +64,15 @@ impl Program {
         }
         // Nobody is asked about this, so it must not be able to do anything.
         let spec = self.spec().arg("--describe").fenced_by(self.sandbox.as_ref())?;
-        let work = run(spec, String::new());
-        let ran = tokio::time::timeout(DESCRIBE_LIMIT, work).await;
-        let ran = ran.map_err(|_| {
+        let ran = run(spec, String::new(), DESCRIBE_LIMIT).await?;
+        let ended = ran.ended.ok_or_else(|| {
             format!("it did not answer --describe within {} s", DESCRIBE_LIMIT.as_secs())
-        })??;
-        if ran.ended != Ended::Exit(0) {
-            return Err(format!("--describe failed ({}): {}", said(ran.ended), ran.errors.trim()));
+        })?;
+        if ended != Ended::Exit(0) {
+            let errors = ran.errors_text();
+            return Err(format!("--describe failed ({}): {}", said(ended), errors.trim()));
         }
-        let given: Value = serde_json::from_str(&ran.output)
+        let given: Value = serde_json::from_slice(&ran.output)
             .map_err(|e| format!("its answer to --describe is no JSON: {e}"))?;
         let stem = self.path.file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = given["name"].as_str().map(str::to_owned).or(stem).unwrap_or_default();
@@ -96,12 +94,6 @@ impl Program {
     }
 }
 
-struct Ran {
-    ended: Ended,
-    output: String,
-    errors: String,
-}
-
 fn said(ended: Ended) -> String {
     match ended {
         Ended::Exit(code) => format!("exit status {code}"),
@@ -109,26 +101,16 @@ fn said(ended: Ended) -> String {
     }
 }
 
-async fn run(spec: Spec, input: String) -> Result<Ran, String> {
-    let mut child = spec.stdin(input).spawn().map_err(|e| e.to_string())?;
-    let (output, errors) = (child.output(), child.errors());
-    let (output, errors) =
-        tokio::join!(collect(output, OUTPUT_CAP_BYTES), collect(errors, ERRORS_CAP_BYTES));
-    let ended = child.wait().await;
-    Ok(Ran { ended, output, errors })
+/// One run, with what it reads on its input.
+async fn run(spec: Spec, input: String, time: Duration) -> Result<Ran, String> {
+    let bounds = Bounds { time, output_bytes: OUTPUT_CAP_BYTES, errors_bytes: ERRORS_CAP_BYTES };
+    spec.stdin(input).run(bounds).await.map_err(|e| e.to_string())
 }
 
-async fn collect(stream: Option<impl AsyncRead + Unpin>, cap: usize) -> String {
-    let mut kept = Vec::new();
-    let Some(mut stream) = stream else { return String::new() };
-    let mut chunk = [0; 8192];
-    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
-        kept.extend_from_slice(&chunk[..count.min(cap.saturating_sub(kept.len()))]);
-    }
-    String::from_utf8_lossy(&kept).into_owned()
-}
+/// A program as a tool.
+pub type ProgramTool = Written<ProgramWork>;
 
-pub struct ProgramTool {
+pub struct ProgramWork {
     program: Program,
     definition: Definition,
     session: String,
@@ -138,73 +120,61 @@ pub struct ProgramTool {
 impl ProgramTool {
     pub fn new(program: Program, definition: Definition, session: &str, agent: &str) -> Self {
         let (session, agent) = (session.to_owned(), agent.to_owned());
-        Self { program, definition, session, agent }
+        Self(Arc::new(ProgramWork { program, definition, session, agent }))
     }
+}
 
-    async fn run(&self, arguments: Value, context: RunContext) -> Result<ToolOutput, ToolError> {
+impl ProgramWork {
+    async fn call(&self, arguments: Value, context: RunContext) -> Result<ToolOutput, ToolError> {
         let spec = self.program.spec();
         let spec =
             spec.env("TOOLWRIGHT_SESSION", &self.session).env("TOOLWRIGHT_AGENT", &self.agent);
         // Dropped with this future, and with it everything that the program started.
-        let work = run(spec, arguments.to_string());
+        let work = run(spec, arguments.to_string(), context.deadline);
         let ran = tokio::select! {
             ran = work => ran.map_err(ToolError::ForModel)?,
             () = context.cancel.cancelled() => {
                 let text = "Interrupted before it gave a result.";
                 return Ok(ToolOutput { interrupted: true, ..ToolOutput::text(text) });
             }
-            () = tokio::time::sleep(context.deadline) => {
-                let limit = context.deadline.as_secs_f64();
-                let name = &self.definition.name;
-                return Err(ToolError::ForModel(format!("{name} took longer than {limit} s and was ended.")));
-            }
         };
-        if ran.ended != Ended::Exit(0) {
-            let name = &self.definition.name;
-            let words = [ran.errors.trim(), ran.output.trim()].join("\n");
-            return Err(ToolError::ForModel(format!(
-                "{name} failed ({}): {}",
-                said(ran.ended),
-                words.trim()
-            )));
+        let name = &self.definition.name;
+        let (output, errors) = (ran.text(), ran.errors_text());
+        match ran.ended {
+            Some(Ended::Exit(0)) => {}
+            Some(ended) => {
+                let words = [errors.trim(), output.trim()].join("\n");
+                let said = format!("{name} failed ({}): {}", said(ended), words.trim());
+                return Err(ToolError::ForModel(said));
+            }
+            None => {
+                let limit = context.deadline.as_secs_f64();
+                let said = format!("{name} took longer than {limit} s and was ended.");
+                return Err(ToolError::ForModel(said));
+            }
         }
-        let value: Option<Value> = serde_json::from_str(&ran.output).ok();
+        let value: Option<Value> = serde_json::from_str(&output).ok();
         match value.filter(|value| value["output"].is_string()) {
             Some(value) => Ok(output_of(&value, &Value::Null, Vec::new())),
-            None => Ok(ToolOutput::text(ran.output)),
+            None => Ok(ToolOutput::text(output)),
         }
     }
 }
 
-impl AnyTool for ProgramTool {
-    fn name(&self) -> &str {
-        &self.definition.name
+impl Work for ProgramWork {
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn description(&self) -> &str {
-        &self.definition.description
+    fn summary(&self, _: &Value) -> String {
+        format!("{} ({})", self.definition.name, self.program.path.display())
     }
 
-    fn permission(&self) -> &str {
-        &self.definition.name
-    }
-
-    fn schema(&self) -> Value {
-        self.definition.parameters.clone()
-    }
-
-    fn plan(
+    fn run(
         self: Arc<Self>,
         arguments: Value,
-        _: Arc<PlanContext>,
-    ) -> BoxFuture<'static, Result<ErasedPlan, ToolError>> {
-        async move {
-            let permission = self.definition.name.clone();
-            let summary = format!("{permission} ({})", self.program.path.display());
-            let access = Access::Custom { permission, pattern: "*".to_owned(), read_only: false };
-            let run = move |context| async move { self.run(arguments, context).await };
-            Ok(ErasedPlan::new(Plan::new(summary, vec![access]), Ok(run)))
-        }
-        .boxed()
+        context: RunContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        async move { self.call(arguments, context).await }.boxed()
     }
 }

@@ -3,17 +3,18 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Loaded};
+use crate::engine::Engine;
 use crate::host::{Guard, Host};
+use crate::modules::{Loaded, place_in};
 
 /// What one script may hold.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -26,6 +27,9 @@ const LONG_SLICE: Duration = Duration::from_millis(250);
 
 /// Nobody's work may take longer without a pause.
 const LONGEST_SLICE: Duration = Duration::from_secs(60);
+
+/// What a script asks of the host at the same time; each answer may be many megabytes.
+const AT_ONCE: usize = 16;
 
 /// Lines and bytes of a call's console that are kept.
 const LOG_LINES: usize = 500;
@@ -92,6 +96,13 @@ pub(crate) struct Shared {
     /// Work for the script that is under way ends with it.
     pub(crate) end: CancellationToken,
     pub(crate) loaded: Mutex<HashMap<PathBuf, Loaded>>,
+    /// The folder of the file that it is for; nothing where it may import none.
+    pub(crate) home: Option<PathBuf>,
+    /// Requests that are under way, and how many of them work at once.
+    pub(crate) pending: AtomicUsize,
+    pub(crate) at_once: Arc<Semaphore>,
+    /// The script waits for the host without a promise.
+    pub(crate) waits: AtomicBool,
 }
 
 impl Shared {
@@ -110,6 +121,12 @@ impl Shared {
         }
     }
 
+    /// While the script waits without a promise, the time that it takes is not its own.
+    pub(crate) fn pause(&self, waits: bool) {
+        self.waits.store(waits, Ordering::Relaxed);
+        self.slice.store(if waits { 0 } else { self.now() }, Ordering::Relaxed);
+    }
+
     /// Asked by the engine while it works.
     pub(crate) fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -122,6 +139,7 @@ impl Shared {
     }
 
     pub(crate) fn log(&self, level: &str, text: &str) {
+        let text = &text[..text.floor_char_boundary(LOG_BYTES)];
         let mut active = self.active();
         let Some((_, Active { aside, guard, .. })) = active.last_mut() else {
             drop(active);
@@ -194,7 +212,8 @@ impl Drop for Leaving<'_> {
         if left {
             self.shared.inbox.send(Message::Abort { id: self.id }).ok();
             // What does not pause cannot hear it.
-            if self.shared.in_slice_for().is_some_and(|time| time > LONG_SLICE) {
+            let long = self.shared.in_slice_for().is_some_and(|time| time > LONG_SLICE);
+            if long || self.shared.waits.load(Ordering::Relaxed) {
                 self.shared.stop.store(true, Ordering::Relaxed);
             }
         }
@@ -202,7 +221,7 @@ impl Drop for Leaving<'_> {
 }
 
 impl Realm {
-    pub(crate) fn start(host: Arc<Host>) -> Result<Self, ScriptError> {
+    pub(crate) fn start(host: Arc<Host>, home: Option<PathBuf>) -> Result<Self, ScriptError> {
         let (inbox, messages) = mpsc::channel();
         let shared = Arc::new(Shared {
             active: Mutex::default(),
@@ -216,6 +235,10 @@ impl Realm {
             inbox,
             end: CancellationToken::new(),
             loaded: Mutex::default(),
+            home,
+            pending: AtomicUsize::new(0),
+            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            waits: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
         std::thread::Builder::new()
@@ -332,9 +355,7 @@ pub(crate) fn thrown(shared: &Shared, payload: &str) -> ScriptError {
         Some(name) => format!("{name}: {message}"),
         None => message.to_owned(),
     };
-    if let Some(place) =
-        crate::engine::place_in(shared, given["stack"].as_str().unwrap_or_default())
-    {
+    if let Some(place) = place_in(shared, given["stack"].as_str().unwrap_or_default()) {
         said.push_str(&format!(" (at {place})"));
     }
     ScriptError::Thrown { message: said, code }

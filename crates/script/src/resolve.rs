@@ -12,6 +12,7 @@ const BUILT_IN: &[&str] = &[
     "buffer",
     "bun",
     "child_process",
+    "constants",
     "crypto",
     "events",
     "fs",
@@ -33,11 +34,13 @@ const BUILT_IN: &[&str] = &[
 
 /// Those of which only the names are there.
 const NAMED: &[&str] = &[
-    "cluster",
+    "diagnostics_channel",
+    "dgram",
     "dns",
     "dns/promises",
     "http",
     "http2",
+    "inspector",
     "https",
     "net",
     "readline",
@@ -73,7 +76,13 @@ pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
     if BUILT_IN.contains(&plain) || NAMED.contains(&plain) {
         return Ok(format!("node:{plain}"));
     }
-    if name.starts_with("node:") {
+    if name.starts_with('#') {
+        return own_import(Path::new(base), name)
+            .and_then(|path| std::fs::canonicalize(path).ok())
+            .map(|path| path.display().to_string())
+            .ok_or_else(|| format!("no package.json above {base} says what \"{name}\" is"));
+    }
+    if name.starts_with("node:") || name.starts_with("bun:") {
         return Err(format!(
             "the module \"{name}\" is not available in Toolwright's script engine"
         ));
@@ -136,6 +145,17 @@ fn package(folder: &Path, name: &str) -> Option<PathBuf> {
     None
 }
 
+/// What a package calls something of its own, by its `imports`.
+fn own_import(base: &Path, name: &str) -> Option<PathBuf> {
+    let (home, manifest) =
+        base.ancestors().skip(1).find_map(|folder| Some((folder, manifest(folder)?)))?;
+    let file = exported(&manifest["imports"], name)?;
+    match file.starts_with('.') {
+        true => file_at(&home.join(file)),
+        false => package(home, &file),
+    }
+}
+
 fn manifest(folder: &Path) -> Option<Value> {
     serde_json::from_str(&std::fs::read_to_string(folder.join("package.json")).ok()?).ok()
 }
@@ -171,7 +191,7 @@ fn exported(exports: &Value, entry: &str) -> Option<String> {
     let Some(map) = exports.as_object() else {
         return (entry == ".").then(|| of(exports)).flatten();
     };
-    if !map.keys().any(|key| key.starts_with('.')) {
+    if !map.keys().any(|key| key.starts_with(['.', '#'])) {
         return (entry == ".").then(|| of(exports)).flatten();
     }
     if let Some(value) = map.get(entry) {
@@ -208,6 +228,12 @@ mod tests {
         );
         write("node_modules/@s/p/m.js", "");
         write("node_modules/@s/p/d/q.js", "");
+        write(
+            "node_modules/inner/package.json",
+            r##"{"exports":"./i.js","imports":{"#util/*":{"node":"./u/*.js","default":"./b/*.js"},"#out":"plain"}}"##,
+        );
+        write("node_modules/inner/i.js", "");
+        write("node_modules/inner/u/x.js", "");
         write("node_modules/self/package.json", r#"{"main":"."}"#);
         let base = root.join("tools/a.ts").display().to_string();
         let found = |name: &str| {
@@ -230,7 +256,12 @@ mod tests {
         ] {
             assert_eq!(found(name).as_deref(), Ok(expected), "{name}");
         }
-        for missing in ["./nothing", "nothing", "node:dgram", "self"] {
+        let inner = root.join("node_modules/inner/i.js").display().to_string();
+        let own =
+            |name: &str| resolve(&inner, name).map(|p| p.rsplit('/').next().unwrap().to_owned());
+        assert_eq!(own("#util/x").as_deref(), Ok("x.js"));
+        assert_eq!(own("#nothing").ok(), None);
+        for missing in ["./nothing", "nothing", "node:sqlite", "bun:sqlite", "#x", "self"] {
             assert!(found(missing).is_err(), "{missing}");
         }
     }

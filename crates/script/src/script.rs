@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::host::{Guard, Host};
 use crate::realm::{Aside, CallTerms, Realm, ScriptError};
 
-/// How long a file may take to say what it offers.
-const DESCRIBE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a file may take to say what it offers. Some plugins run dozens of commands first.
+const DESCRIBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Raised when what is remembered would be misread.
-const CACHE_VERSION: u32 = 1;
+const CACHE_VERSION: u32 = 2;
 
 /// What a file offers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,13 @@ pub struct Definition {
     pub name: String,
     pub description: String,
     pub parameters: Value,
+}
+
+/// What a plugin makes of the settings.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Configured {
+    pub settings: Value,
+    pub problems: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +145,8 @@ impl Script {
         if let Some(alive) = realm.as_ref().filter(|realm| !realm.is_dead()) {
             return Ok(Arc::clone(alive));
         }
-        let started = Arc::new(Realm::start(Arc::clone(&self.host))?);
+        let started =
+            Arc::new(Realm::start(Arc::clone(&self.host), self.path.parent().map(Path::to_owned))?);
         *realm = Some(Arc::clone(&started));
         Ok(started)
     }
@@ -189,6 +197,18 @@ impl Script {
         };
         let payload = json!({ "name": name, "args": arguments, "context": context });
         self.call(kind, payload, terms).await
+    }
+
+    /// What a plugin makes of the settings that its host shows, and the models that it brings.
+    pub async fn configure(
+        &self,
+        guard: Option<Arc<dyn Guard>>,
+        deadline: Duration,
+    ) -> Result<Configured, ScriptError> {
+        let terms = CallTerms { guard, deadline, cancel: CancellationToken::new() };
+        let given = self.call("configure", json!({}), terms).await.0?;
+        serde_json::from_value(given)
+            .map_err(|e| ScriptError::Thrown { message: e.to_string(), code: None })
     }
 
     /// A plugin's hook: what it makes of `output`.

@@ -8,16 +8,17 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use toolwright_llm::Media;
-use toolwright_tool::{
-    Access, AnyTool, Door, ErasedPlan, Plan, PlanContext, Progress, RunContext, ToolError,
-    ToolOutput,
-};
+use toolwright_tool::{Door, Plan, Progress, RunContext, ToolError, ToolOutput};
 
 use crate::host::Guard;
 use crate::realm::{CallTerms, ScriptError};
 use crate::script::{Definition, Script};
+use crate::written::{Work, Written};
 
-pub struct ScriptTool {
+/// One of a script's tools.
+pub type ScriptTool = Written<ScriptWork>;
+
+pub struct ScriptWork {
     script: Arc<Script>,
     definition: Definition,
     /// Which session and agent it is for.
@@ -27,10 +28,13 @@ pub struct ScriptTool {
 
 impl ScriptTool {
     pub fn new(script: Arc<Script>, definition: Definition, session: &str, agent: &str) -> Self {
-        Self { script, definition, session: session.to_owned(), agent: agent.to_owned() }
+        let (session, agent) = (session.to_owned(), agent.to_owned());
+        Self(Arc::new(ScriptWork { script, definition, session, agent }))
     }
+}
 
-    async fn run(
+impl ScriptWork {
+    async fn call(
         self: Arc<Self>,
         arguments: Value,
         context: RunContext,
@@ -76,44 +80,31 @@ impl ScriptTool {
     }
 }
 
-impl AnyTool for ScriptTool {
-    fn name(&self) -> &str {
-        &self.definition.name
+impl Work for ScriptWork {
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn description(&self) -> &str {
-        &self.definition.description
+    fn summary(&self, arguments: &Value) -> String {
+        let name = &self.definition.name;
+        let shown = arguments.as_object().and_then(|a| a.values().find_map(Value::as_str));
+        match shown.and_then(|text| text.lines().next()) {
+            Some(text) => format!("{name}: {}", text.chars().take(80).collect::<String>()),
+            None => name.clone(),
+        }
     }
 
-    fn permission(&self) -> &str {
-        &self.definition.name
-    }
-
-    fn schema(&self) -> Value {
-        self.definition.parameters.clone()
-    }
-
-    fn plan(
+    fn run(
         self: Arc<Self>,
         arguments: Value,
-        _: Arc<PlanContext>,
-    ) -> BoxFuture<'static, Result<ErasedPlan, ToolError>> {
-        async move {
-            let permission = self.definition.name.clone();
-            let shown = arguments.as_object().and_then(|a| a.values().find_map(Value::as_str));
-            let summary = match shown.and_then(|text| text.lines().next()) {
-                Some(text) => {
-                    format!("{permission}: {}", text.chars().take(80).collect::<String>())
-                }
-                None => permission.clone(),
-            };
-            let access = Access::Custom { permission, pattern: "*".to_owned(), read_only: false };
-            let plan = Plan::new(summary, vec![access]);
-            Ok(ErasedPlan::new(plan, Ok(move |context| self.run(arguments, context))))
-        }
-        .boxed()
+        context: RunContext,
+    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.call(arguments, context).boxed()
     }
 }
+
+/// Bytes of what a tool says beside its output.
+const DETAILS_CAP_BYTES: usize = 256 << 10;
 
 /// A script asks by the call's own door.
 struct Through {
@@ -140,6 +131,11 @@ pub(crate) fn output_of(value: &Value, note: &Value, logs: Vec<String>) -> ToolO
     };
     if !logs.is_empty() {
         details.insert("logs".to_owned(), json!(logs));
+    }
+    // What stands beside a result is kept with the session, for people.
+    if Value::Object(details.clone()).to_string().len() > DETAILS_CAP_BYTES {
+        details.clear();
+        details.insert("note".to_owned(), json!("too large to be kept"));
     }
     let attachments =
         value["attachments"].as_array().into_iter().flatten().filter_map(media).collect();

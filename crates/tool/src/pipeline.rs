@@ -207,6 +207,11 @@ pub(crate) struct Readable {
 }
 
 impl Pipeline {
+    /// Who looks at calls from here on.
+    pub fn show_calls_to(&mut self, hooks: Option<Arc<dyn CallHooks>>) {
+        self.hooks = hooks;
+    }
+
     pub fn new(
         registry: Registry,
         workspace: Arc<Workspace>,

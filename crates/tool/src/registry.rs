@@ -91,6 +91,12 @@ impl Registry {
         self
     }
 
+    /// Puts a tool of this one into another, if there is such a tool.
+    pub fn lend(&self, name: &str, other: &Self) -> bool {
+        let found = self.read().tools.get(name).map(|own| (own.source, Arc::clone(&own.tool)));
+        found.map(|(source, tool)| other.register_from(source, tool)).is_some()
+    }
+
     pub fn unregister(&self, name: &str) -> bool {
         let mut shelf = self.write();
         let removed = shelf.tools.remove(name).is_some();

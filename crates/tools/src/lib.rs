@@ -27,7 +27,9 @@ mod web;
 mod write;
 
 pub use apply_patch::ApplyPatch;
-pub use bash::{Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs};
+pub use bash::{
+    AskVariables, Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs,
+};
 pub use edit::Edit;
 pub use feedback::{After, Before, Edited, Feedback, Occasion};
 pub use formatter::{FormatterEntry, FormatterSetting, Formatters};

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
 use toolwright_config::{AgentMode, Command, Piece, mentions};
 use toolwright_llm::Content;
-use toolwright_proc::{Ended, Spec, find_program};
+use toolwright_proc::{Bounds, Ended, Spec, find_program};
 use toolwright_tool::{Access, Decision, Extent, Gate, Hint, Plan, Question};
 
 use crate::mcp::fitted;
@@ -56,7 +55,8 @@ impl Handover {
             content.insert(0, Content::text(given_to(&worker)));
         }
         content.extend(self.mentioned(&text).await);
-        Ok(content)
+        let shown = self.hooks.show_command(&command.name, arguments, content).await;
+        shown.map_err(NotSaid::Denied)
     }
 
     /// What a prompt of an MCP server says.
@@ -150,30 +150,19 @@ impl Handover {
         spec.withheld =
             secrets::key_variables(&self.bench.config.settings).map(str::to_owned).collect();
         spec.passed.clone_from(&self.bench.config.settings.sandbox.environment);
+        spec.environment.extend(self.hooks.shell_variables(self.bench.workspace.directory()).await);
         // It was asked about less because a sandbox holds it.
         let spec = spec.fenced_by(self.bench.protection.as_find().as_ref())?;
-        let mut child = spec.spawn().map_err(|e| e.to_string())?;
-        let mut kept = Vec::new();
-        let work = async {
-            if let Some(mut output) = child.output() {
-                let mut chunk = [0; 8192];
-                while let Ok(count @ 1..) = output.read(&mut chunk).await {
-                    let room = SHELL_CAP_BYTES.saturating_sub(kept.len()).min(count);
-                    kept.extend_from_slice(&chunk[..room]);
-                }
-            }
-            child.wait().await
-        };
-        let ended = tokio::time::timeout(SHELL_LIMIT, work).await;
-        let mut said = String::from_utf8_lossy(&kept).trim_end().to_owned();
-        match ended {
-            Ok(Ended::Exit(0)) => {}
-            Ok(Ended::Exit(code)) => said.push_str(&format!("\n({line}: exit status {code})")),
-            Ok(Ended::Signal(signal)) => {
+        let bounds = Bounds { time: SHELL_LIMIT, output_bytes: SHELL_CAP_BYTES, errors_bytes: 0 };
+        let ran = spec.run(bounds).await.map_err(|e| e.to_string())?;
+        let mut said = ran.text().trim_end().to_owned();
+        match ran.ended {
+            Some(Ended::Exit(0)) => {}
+            Some(Ended::Exit(code)) => said.push_str(&format!("\n({line}: exit status {code})")),
+            Some(Ended::Signal(signal)) => {
                 said.push_str(&format!("\n({line}: ended by signal {signal})"))
             }
-            Err(_) => {
-                child.end().await;
+            None => {
                 said.push_str(&format!("\n({line}: ended after {} s)", SHELL_LIMIT.as_secs()));
             }
         }

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolwright_config::{Agent, AgentError};
-use toolwright_engine::{AgentChange, Engine, PermissionGate};
+use toolwright_engine::{AgentChange, Engine, Hooks, PermissionGate};
 use toolwright_llm::{Content, Effort};
 use toolwright_permission::{Mode, Stance};
 use toolwright_session::{LogError, Session};
 use toolwright_tool::{Registry, Source};
 use toolwright_tools::{
-    BUILD_AGENT, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
+    BUILD_AGENT, Jobs, PLAN_AGENT, PLAN_ENTER, PLAN_EXIT, PlanEnter, PlanExit, agreed_agent,
 };
 
 use crate::mcp;
-use crate::station::{effort_of, sampling_of};
+use crate::station::{Employer, effort_of, sampling_of};
 use crate::workbench::Workbench;
 
 /// Where a session's plan is written: beside the project's other files for agents.
@@ -59,7 +59,14 @@ pub(crate) fn register(registry: &Registry, bench: &Workbench, agent: &str, file
 pub struct Handover {
     pub(crate) bench: Workbench,
     pub(crate) gate: Arc<PermissionGate>,
+    pub(crate) hooks: Arc<Hooks>,
     pub(crate) registry: Registry,
+    /// Gives work to other agents, where this one may.
+    pub(crate) employer: Option<Employer>,
+    pub(crate) jobs: Jobs,
+    /// Tools that people wrote, as they were found last.
+    pub(crate) own_tools: Vec<String>,
+    pub(crate) log: PathBuf,
     pub(crate) outputs: PathBuf,
     pub(crate) stance: Stance,
     /// The mode that a plan was begun in: carrying it out goes on in that.

@@ -21,7 +21,6 @@ use crate::choose::{Chosen, Selection, named};
 use crate::configured::register_skills;
 use crate::mcp::SessionModel;
 use crate::planning;
-use crate::scripts::Scripts;
 use crate::titles;
 use crate::workbench::Workbench;
 
@@ -55,22 +54,28 @@ pub(crate) struct Station {
 }
 
 impl Station {
+    /// Whoever gives this one's work to others, if it may.
+    pub(crate) fn employer(&self, bench: &Workbench) -> Option<Employer> {
+        let most = bench.config.settings.subagent_depth.unwrap_or(USUAL_DEPTH);
+        (self.depth < most).then(|| Employer {
+            bench: bench.clone(),
+            header: self.session.header.clone(),
+            chosen: self.chosen.clone(),
+            gate: Arc::clone(&self.gate),
+            hooks: Arc::clone(&self.hooks),
+            purse: Arc::clone(&self.budget.purse),
+            depth: self.depth,
+            stance: self.stance.clone(),
+            keeper: self.keeper.clone(),
+        })
+    }
+
     pub(crate) async fn engine(self, bench: &Workbench) -> Result<Engine, LogError> {
         let settings = &bench.config.settings;
+        let employer = self.employer(bench);
         let Self { agent, chosen, gate, hooks, registry, log, session, budget, .. } = self;
-        if self.depth < settings.subagent_depth.unwrap_or(USUAL_DEPTH) {
-            let crew = Employer {
-                bench: bench.clone(),
-                header: session.header.clone(),
-                chosen: chosen.clone(),
-                gate: Arc::clone(&gate),
-                hooks: Arc::clone(&hooks),
-                purse: Arc::clone(&budget.purse),
-                depth: self.depth,
-                stance: self.stance,
-                keeper: self.keeper.clone(),
-            };
-            registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(crew))));
+        if let Some(employer) = employer {
+            employer.register(&registry);
         }
         let skills = bench.skills_for(&|name| !gate.denies_outright("skill", name));
         register_skills(&registry, skills);
@@ -153,8 +158,8 @@ fn named_effort(word: &str) -> Option<Effort> {
 
 /// An agent as the one for whom others work.
 #[derive(Clone)]
-struct Employer {
-    bench: Workbench,
+pub(crate) struct Employer {
+    pub(crate) bench: Workbench,
     header: Header,
     chosen: Chosen,
     gate: Arc<PermissionGate>,
@@ -166,6 +171,10 @@ struct Employer {
 }
 
 impl Employer {
+    pub(crate) fn register(self, registry: &Registry) {
+        registry.register_from(Source::BuiltIn, Arc::new(Task::new(Arc::new(self))));
+    }
+
     async fn station(&self, order: &Order) -> Result<Station, String> {
         let bench = &self.bench;
         let agent = bench.workers().into_iter().find(|agent| agent.name == order.agent);
@@ -186,13 +195,13 @@ impl Employer {
         policy.allow_outputs(&Store::outputs(&log));
         self.gate.allow_outputs(&Store::outputs(&log));
         // Whoever gave the work was told what cannot be used.
-        let (scripts, _) = Scripts::find(bench);
+        let (scripts, _) = bench.scripts();
         let mut own = bench.hooks(&session, log.path(), Some(&agent.name));
         own.extend(scripts.hooks(&session.header.session));
         let hooks = Arc::new(self.hooks.below(own));
         let gate = self.gate.below(policy, &agent.name).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
-        let registry = bench.registry_for(&Jobs::default(), Some(&session));
+        let registry = bench.registry_for(&Jobs::default(), Some(&session), Some(&hooks));
         scripts.register(&registry, &gate, &session.header.session, &agent.name).await;
         let usual = Budget::default();
         let steps = agent.steps.or(bench.config.settings.steps);

@@ -1,8 +1,9 @@
 //! The coding agent for one folder: configuration, rules, tools and sessions, put together.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use toolwright_config::{
     Agent, AgentError, Config, ConfigError, Instruction, Paths, Skill, StaleEdits, Trust,
@@ -22,7 +23,7 @@ use toolwright_tool::{
     AnyTool, FinalAnswer, ImageLimits, OutputCaps, Pipeline, PipelineOptions, Registry, Secrets,
     Source, Workspace,
 };
-use toolwright_tools::{BashOptions, Feedback, Jobs, Nearby};
+use toolwright_tools::{AskVariables, BashOptions, Feedback, Jobs, Nearby};
 
 use crate::approvals::Approvals;
 use crate::auth::{Credentials, Kept};
@@ -40,6 +41,7 @@ use crate::secrets;
 use crate::station::Station;
 
 mod desk;
+mod renew;
 
 pub use desk::{Desk, DeskOptions, SessionChoice};
 
@@ -61,6 +63,9 @@ pub enum SetupError {
     /// A server without which nothing is to begin.
     #[error("{0}")]
     McpRequired(String),
+    /// Files that run something are not those that were agreed to.
+    #[error("{} changed since this folder was trusted; look at them, then run  tw trust", files.join(", "))]
+    Untrusted { files: Vec<String> },
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -94,6 +99,12 @@ pub struct Workbench {
     watch: Watch,
     /// Shared in the same way; started with the first session.
     pub mcp: Servers,
+    /// Whether plugins have changed the settings, as far as they want to.
+    pub(crate) is_prepared: bool,
+    /// How the files stood that all this was read from.
+    read: Arc<renew::Read>,
+    /// What was begun for that.
+    pub(crate) begun: Arc<Mutex<Option<(Scripts, Vec<String>)>>>,
 }
 
 impl Workbench {
@@ -139,6 +150,7 @@ impl Workbench {
         let mcp = mcp::servers(&mut config, &workspace, credentials).map_err(SetupError::Mcp)?;
         let is_trusted = trusted;
         let watch = crate::undo::watch(&paths, &workspace, &config.settings);
+        let read = Arc::new(renew::Read::now(&paths, &workspace, &config, trusted, &env));
         Ok(Self {
             skills,
             paths,
@@ -153,6 +165,9 @@ impl Workbench {
             protection,
             watch,
             mcp,
+            is_prepared: false,
+            read,
+            begun: Arc::default(),
         })
     }
 
@@ -194,7 +209,7 @@ impl Workbench {
 
     /// The built-in tools, with jobs of their own.
     pub fn registry(&self) -> Registry {
-        self.registry_for(&Jobs::default(), None)
+        self.registry_for(&Jobs::default(), None, None)
     }
 
     /// Puts the tools that people wrote beside those of a registry; gives what could not be used and why.
@@ -204,13 +219,18 @@ impl Workbench {
         gate: &Arc<PermissionGate>,
         agent: &str,
     ) -> Vec<String> {
-        let (scripts, mut notices) = Scripts::find(self);
-        notices.extend(scripts.register(registry, gate, "", agent).await);
+        let (scripts, mut notices) = self.scripts();
+        notices.extend(scripts.register(registry, gate, "", agent).await.1);
         notices
     }
 
     /// The built-in tools for a session that may have begun long ago; their jobs are `jobs`.
-    pub(crate) fn registry_for(&self, jobs: &Jobs, session: Option<&Session>) -> Registry {
+    pub(crate) fn registry_for(
+        &self,
+        jobs: &Jobs,
+        session: Option<&Session>,
+        hooks: Option<&Arc<Hooks>>,
+    ) -> Registry {
         let registry = Registry::default().with_search();
         let withheld = secrets::key_variables(&self.config.settings).map(str::to_owned);
         let login = (self.env)("TOOLWRIGHT_SHELL_LOGIN").is_none_or(|value| value != "off");
@@ -221,6 +241,7 @@ impl Workbench {
             jobs: jobs.clone(),
             passed: self.config.settings.sandbox.environment.clone(),
             sandbox: self.protection.as_find(),
+            variables: hooks.map(shell_variables),
         };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);
@@ -398,7 +419,8 @@ impl Workbench {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let mut found = find_instructions(&self.paths, directory, worktree);
         let patterns = &self.config.settings.instructions;
-        for more in configured_instructions(patterns, &self.paths, directory, worktree) {
+        let configured = configured_instructions(patterns, &self.paths, directory, worktree);
+        for more in configured.into_iter().chain(self.fetched_instructions()) {
             if !found.iter().any(|known| known.path == more.path) {
                 found.push(more);
             }
@@ -433,6 +455,15 @@ impl Workbench {
     pub async fn sign_out(&self, server: &str) -> Result<(), String> {
         mcp::TokenVault::new(self.credentials()).clear(server).await
     }
+}
+
+/// What hooks want commands to see.
+fn shell_variables(hooks: &Arc<Hooks>) -> AskVariables {
+    let hooks = Arc::clone(hooks);
+    Arc::new(move |directory| {
+        let hooks = Arc::clone(&hooks);
+        async move { hooks.shell_variables(&directory).await }.boxed()
+    })
 }
 
 fn target(session: &Session, from: &str) -> Result<EntryId, OpenError> {

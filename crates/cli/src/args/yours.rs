@@ -98,6 +98,9 @@ pub struct ConfigArguments {
     /// One value a line, with the file that it came from
     #[arg(long)]
     pub show_origin: bool,
+    /// The JSON Schema of the settings, for editors
+    #[arg(long, conflicts_with = "show_origin")]
+    pub schema: bool,
 }
 
 #[derive(Debug, Args)]

@@ -100,7 +100,8 @@ pub async fn run(shared: &Shared, mut options: Run) -> Result<Exit, Problem> {
         workbench = Workbench::open(&directory(shared), true)?;
     }
     let style = Style::for_stderr();
-    for warning in &workbench.config.warnings {
+    let told = workbench.prepare(options.stance.mode()).await;
+    for warning in workbench.config.warnings.iter().chain(&told) {
         note(&style.attention(&format!("! {warning}")));
     }
     let command = options

@@ -177,3 +177,100 @@ fn a_new_agent_is_written_once() {
     let again = folder.tw(&new).expect(2);
     assert!(again.stderr.contains("exists already"), "{}", again.stderr);
 }
+
+#[test]
+fn skills_lie_in_all_their_folders_nested_and_in_the_home() {
+    let server = ModelServer::start([
+        Answer::call("skill", json!({ "name": "deep" })),
+        Answer::call("skill", json!({ "name": "closed" })),
+        Answer::call("read", json!({ "filePath": ".agents/skills/group/deep/ref/notes.txt" })),
+        Answer::text("ok"),
+    ]);
+    let skill = |name: &str| {
+        format!("---\nname: {name}\ndescription: About {name}.\n---\nText of {name}.\n")
+    };
+    let mut folder = with(&server)
+        .file(".agents/skills/group/deep/ref/notes.txt", "what lies with it")
+        .file("opencode.json", r#"{ "permission": { "skill": { "*": "allow", "closed": "deny" }, "read": { "*": "ask" } } }"#);
+    for (place, name) in [
+        (".opencode/skill/one", "one"),
+        (".opencode/skills/two", "two"),
+        (".toolwright/skill/three", "three"),
+        (".toolwright/skills/four", "four"),
+        (".claude/skills/five", "five"),
+        (".agents/skills/group/deep", "deep"),
+        (".claude/skills/closed", "closed"),
+        ("../home/.claude/skills/six", "six"),
+        ("../home/.agents/skills/seven", "seven"),
+        ("../home/.config/opencode/skills/eight", "eight"),
+        ("../home/.config/toolwright/skills/nine", "nine"),
+    ] {
+        folder = folder.file(&format!("{place}/SKILL.md"), &skill(name));
+    }
+    folder.tw(&["run", "--trust", "-m", "anthropic/m", "go"]);
+    let request = server.last_request();
+    let tools = request.body["tools"].as_array().unwrap();
+    let listed = tools.iter().find(|t| t["name"] == "skill").unwrap()["description"].to_string();
+    for name in ["one", "two", "three", "four", "five", "deep", "six", "seven", "eight", "nine"] {
+        assert!(listed.contains(&format!("About {name}.")), "{name} in {listed}");
+    }
+    assert!(!listed.contains("About closed."), "{listed}");
+    let results = results(&request);
+    assert!(results[0].contains("Text of deep."), "{}", results[0]);
+    assert!(!results[1].contains("Text of closed."), "{}", results[1]);
+    assert!(results[2].contains("what lies with it"), "without a question: {}", results[2]);
+}
+
+#[test]
+fn a_command_has_its_own_model_and_may_be_work_for_another() {
+    let server = ModelServer::start([Answer::text("ok"), Answer::text("ok"), Answer::text("ok")]);
+    let config = json!({ "command": {
+        "own": { "template": "Own $1", "model": "anthropic/other", "agent": "plan" },
+        "work": { "template": "Work", "subtask": true },
+        "same": { "template": "Same", "agent": "explore", "subtask": false },
+    } });
+    let folder = with(&server).file("opencode.json", &config.to_string());
+    let run = |name: &str| folder.tw(&["run", "--trust", "--command", name, "it"]).expect(0);
+    run("own");
+    assert_eq!(server.last_request().body["model"], "other");
+    assert!(said(&server.last_request()).contains("Own it"));
+    folder.tw(&["run", "--trust", "-m", "anthropic/m", "--command", "work"]).expect(0);
+    assert!(said(&server.last_request()).contains("the agent \"general\" with the task tool"));
+    folder.tw(&["run", "--trust", "-m", "anthropic/m", "--command", "same"]).expect(0);
+    assert!(!said(&server.last_request()).contains("with the task tool"));
+}
+
+#[test]
+fn an_agent_that_is_mentioned_is_given_the_work_in_run_and_in_the_terminal() {
+    let server = ModelServer::start([Answer::text("ok"), Answer::text("Seen.")]);
+    let folder = with(&server);
+    folder.tw(&["run", "-m", "anthropic/m", "Ask @explore where it is"]).expect(0);
+    let words = said(&server.last_request());
+    assert!(
+        words.contains("Give this work to the agent \"explore\" with the task tool"),
+        "{words}"
+    );
+    let terminal = toolwright_testkit::Terminal::start(&folder, &["-m", "anthropic/m"], 90, 30);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("Ask @explore where it is \r");
+    terminal.wait_for("Seen.");
+    let words = said(&server.last_request());
+    assert!(words.contains("task tool with the agent \"explore\""), "{words}");
+}
+
+#[test]
+fn the_schema_of_the_settings_is_printed_and_a_file_may_name_it() {
+    let folder = folder().file(
+        "opencode.json",
+        r#"{ "$schema": "https://opencode.ai/config.json", "mode": { "docs": { "prompt": "Write." } } }"#,
+    );
+    let printed = folder.tw(&["config", "--schema"]).expect(0);
+    let schema: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert!(
+        schema["properties"]["agent"].is_object() && schema["properties"]["$schema"].is_object()
+    );
+    let shown = folder.tw(&["config", "--trust"]).expect(0);
+    assert!(!shown.stderr.contains("unknown key"), "{}", shown.stderr);
+    let listed = folder.tw(&["agent", "--trust"]).expect(0).stdout;
+    assert!(listed.contains("docs"), "{listed}");
+}

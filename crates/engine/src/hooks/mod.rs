@@ -5,16 +5,19 @@
 //! wrong (fails, hangs, panics) is reported and counts as its own setting says.
 
 mod calls;
+mod messages;
+mod outside;
+mod request;
 mod told;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
-use toolwright_llm::Content;
+use toolwright_llm::{Content, Media};
 use toolwright_tool::Hint;
 
 /// How long a hook may take when it does not say.
@@ -38,6 +41,19 @@ pub enum Point {
     ChatMessage,
     /// Each request's settings: `{agent, model}`, `{temperature, topP, maxOutputTokens}`.
     ChatParams,
+    /// Each request's own headers: `{agent, model}`, `{headers: {…}}`.
+    ChatHeaders,
+    /// What each request says of the conversation: `{}`, `{messages: [{info, parts}]}`. The record
+    /// stays as it is.
+    MessagesTransform,
+    /// A text of an answer before it is recorded: `{partID}`, `{text}`.
+    TextComplete,
+    /// A tool as the model is shown it: `{toolID}`, `{description, parameters}`.
+    ToolDefinition,
+    /// A command of people's before it is said: `{command, arguments}`, `{parts}`.
+    CommandBefore,
+    /// What a shell command sees beside its environment: `{cwd}`, `{env: {…}}`.
+    ShellEnv,
     /// The system prompt of a new session: `{agent, model}`, `{system: […]}`.
     SystemTransform,
     /// A call that has been read: `{tool, callID}`, `{args}`.
@@ -61,6 +77,12 @@ impl Point {
             Self::SessionEnd => "session.end",
             Self::ChatMessage => "chat.message",
             Self::ChatParams => "chat.params",
+            Self::ChatHeaders => "chat.headers",
+            Self::MessagesTransform => "experimental.chat.messages.transform",
+            Self::TextComplete => "experimental.text.complete",
+            Self::ToolDefinition => "tool.definition",
+            Self::CommandBefore => "command.execute.before",
+            Self::ShellEnv => "shell.env",
             Self::SystemTransform => "experimental.chat.system.transform",
             Self::ToolBefore => "tool.execute.before",
             Self::ToolAfter => "tool.execute.after",
@@ -124,7 +146,8 @@ pub trait Hook: Send + Sync {
 /// All hooks of a session, in order.
 #[derive(Default)]
 pub struct Hooks {
-    hooks: Vec<Arc<dyn Hook>>,
+    /// Replaced between turns, where people change theirs.
+    hooks: Arc<RwLock<Vec<Arc<dyn Hook>>>>,
     notices: Mutex<Vec<String>>,
     stop: Mutex<Option<String>>,
     /// Who tells people what is to be told: those of whom this one's work is a part.
@@ -142,13 +165,22 @@ pub(crate) struct Ran {
 
 impl Hooks {
     pub fn new(hooks: Vec<Arc<dyn Hook>>) -> Self {
-        Self { hooks, ..Self::default() }
+        Self { hooks: Arc::new(RwLock::new(hooks)), ..Self::default() }
     }
 
     /// Those of an agent that works for another one: nobody watches it, so its notices are told
     /// above.
     pub fn below(self: &Arc<Self>, hooks: Vec<Arc<dyn Hook>>) -> Self {
-        Self { hooks, above: Some(Arc::clone(self)), ..Self::default() }
+        Self { above: Some(Arc::clone(self)), ..Self::new(hooks) }
+    }
+
+    /// Puts others in their place, from the next look on.
+    pub fn replace(&self, hooks: Vec<Arc<dyn Hook>>) {
+        *self.hooks.write().unwrap_or_else(PoisonError::into_inner) = hooks;
+    }
+
+    fn all(&self) -> RwLockReadGuard<'_, Vec<Arc<dyn Hook>>> {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether calls are to be shown to them. Calls that nobody looks at can be begun early and
@@ -158,14 +190,15 @@ impl Hooks {
     }
 
     pub(crate) fn any(&self, point: Point) -> bool {
-        self.hooks.iter().any(|hook| hook.wants(point))
+        self.all().iter().any(|hook| hook.wants(point))
     }
 
     /// Calls those that want this point, each with what the one before left. The first that blocks
     /// ends it.
     pub(crate) async fn run(&self, point: Point, input: &Value, output: Value) -> Ran {
         let mut ran = Ran { output, block: None, context: Vec::new(), hint: Hint::Nothing };
-        for hook in self.hooks.iter().filter(|hook| hook.wants(point)) {
+        let wanted: Vec<_> = self.all().iter().filter(|hook| hook.wants(point)).cloned().collect();
+        for hook in wanted {
             let verdict = match call(hook.as_ref(), point, input, &ran.output).await {
                 Ok(verdict) => verdict,
                 Err(problem) => {
@@ -196,7 +229,7 @@ impl Hooks {
 
     /// Passes an event on to those who listen, without waiting for them.
     pub(crate) fn tell(&self, event: &crate::event::Event) {
-        self.teller.get_or_init(|| told::Teller::start(self.hooks.clone())).tell(event);
+        self.teller.get_or_init(|| told::Teller::start(Arc::clone(&self.hooks))).tell(event);
     }
 
     /// Lets those who listen hear the last of it, for a short while.
@@ -256,15 +289,47 @@ pub(crate) async fn show_prompt(
     if !hooks.any(Point::ChatMessage) {
         return Ok(content);
     }
-    let output = serde_json::json!({ "parts": content });
+    let output = serde_json::json!({
+        "message": { "role": "user", "agent": about["agent"], "model": about["model"] },
+        "parts": parts_of(&content),
+    });
     let mut ran = hooks.run(Point::ChatMessage, about, output).await;
     if let Some(reason) = ran.block {
         return Err(reason);
     }
     // Parts that are no longer in the form of a prompt are not taken over.
-    if let Ok(changed) = serde_json::from_value(ran.output["parts"].take()) {
+    if let Some(changed) = taken_parts(ran.output["parts"].take()) {
         content = changed;
     }
     content.extend(ran.context.into_iter().map(Content::text));
     Ok(content)
+}
+
+/// Parts of a prompt, each with a name of its own.
+fn parts_of(content: &[Content]) -> Value {
+    let part = |(at, content): (usize, &Content)| {
+        let mut part = serde_json::to_value(content).unwrap_or_default();
+        if let Some(part) = part.as_object_mut() {
+            part.insert("id".to_owned(), Value::String(format!("prt_{at:04}")));
+        }
+        part
+    };
+    content.iter().enumerate().map(part).collect()
+}
+
+/// Those that are still parts of a prompt; nothing where none is. What people are not meant to see counts
+/// all the same, what is to be ignored does not.
+fn taken_parts(parts: Value) -> Option<Vec<Content>> {
+    let wanted = parts.as_array()?.iter().filter(|part| part["ignored"] != true);
+    let parts: Vec<Content> = wanted.filter_map(taken_part).collect();
+    (!parts.is_empty()).then_some(parts)
+}
+
+fn taken_part(part: &Value) -> Option<Content> {
+    if part["type"] != "file" {
+        return serde_json::from_value(part.clone()).ok();
+    }
+    let (_, base64) = part["url"].as_str()?.strip_prefix("data:")?.split_once(";base64,")?;
+    let (mime, name) = (part["mime"].as_str()?.to_owned(), part["filename"].as_str());
+    Some(Content::Media(Media { mime, base64: base64.into(), name: name.map(str::to_owned) }))
 }

@@ -1,10 +1,11 @@
 //! What hooks hear of the events. Nobody waits for them: one task passes events on in order.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
+use toolwright_session::{Ending, Outcome};
 
 use super::{Hook, Point};
 use crate::event::Event;
@@ -24,7 +25,7 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn start(hooks: Vec<Arc<dyn Hook>>) -> Self {
+    pub(super) fn start(hooks: Arc<RwLock<Vec<Arc<dyn Hook>>>>) -> Self {
         let (sender, mut events) = mpsc::channel::<Told>(CAPACITY);
         let task = tokio::spawn(async move {
             while let Some(told) = events.recv().await {
@@ -36,7 +37,8 @@ impl Teller {
                     }
                 };
                 let input = json!({ "event": event });
-                for hook in hooks.iter().filter(|hook| hook.wants(Point::Event)) {
+                let all = hooks.read().unwrap_or_else(PoisonError::into_inner).clone();
+                for hook in all.iter().filter(|hook| hook.wants(Point::Event)) {
                     // What goes wrong in a listener is its own business: nothing hangs on it.
                     super::call(hook.as_ref(), Point::Event, &input, &Value::Null).await.ok();
                 }
@@ -46,14 +48,7 @@ impl Teller {
     }
 
     pub(super) fn tell(&self, event: &Event) {
-        if let Event::TurnEnded(end) = event
-            && end.problem.is_some()
-        {
-            let properties = json!({ "error": end.problem, "status": end.status });
-            let error = json!({ "type": "session.error", "properties": properties });
-            self.sender.try_send(Told::Event(error)).ok();
-        }
-        if let Some(event) = as_json(event) {
+        for event in as_json(event) {
             self.sender.try_send(Told::Event(event)).ok();
         }
     }
@@ -67,31 +62,90 @@ impl Teller {
     }
 }
 
-/// In the names that listeners know; deltas and progress are not told.
-fn as_json(event: &Event) -> Option<Value> {
-    let (kind, properties) = match event {
-        Event::StepStarted => ("session.status", json!({ "status": "busy" })),
-        Event::TextDone { text } => ("message.text", json!({ "text": text })),
+/// In the names and forms that listeners know; deltas and progress are not told.
+fn as_json(event: &Event) -> Vec<Value> {
+    let one =
+        |kind: &str, properties: Value| vec![json!({ "type": kind, "properties": properties })];
+    let status = |status: Value| one("session.status", json!({ "status": status }));
+    let part = |part: Value| one("message.part.updated", json!({ "part": part }));
+    match event {
+        Event::StepStarted => status(json!({ "type": "busy" })),
+        Event::Retrying { attempt, cause, .. } => {
+            status(json!({ "type": "retry", "attempt": attempt, "message": cause.to_string() }))
+        }
+        Event::TextDone { text } => part(json!({ "type": "text", "text": text })),
+        Event::ReasoningDone { text } => part(json!({ "type": "reasoning", "text": text })),
+        Event::StepEnded { usage, finish, cost } => {
+            let tokens = json!({
+                "input": usage.input, "output": usage.output, "reasoning": usage.reasoning,
+                "cache": { "read": usage.cache_read, "write": usage.cache_write },
+            });
+            let info = json!({
+                "role": "assistant", "finish": finish.reason, "cost": cost, "tokens": tokens,
+            });
+            one("message.updated", json!({ "info": info }))
+        }
         Event::CallStarted { call, tool, summary, .. } => {
-            ("tool.started", json!({ "callID": call, "tool": tool, "title": summary }))
+            let state = json!({ "status": "running", "title": summary, "input": {} });
+            part(json!({ "type": "tool", "callID": call, "tool": tool, "state": state }))
         }
-        Event::CallSettled { call, outcome, .. } => (
-            "tool.settled",
-            json!({
-                "callID": call, "tool": outcome.tool, "title": outcome.title,
-                "output": outcome.output, "status": outcome.ending,
-            }),
-        ),
-        Event::Question { id, question, .. } => (
-            "permission.asked",
-            json!({ "id": id, "tool": question.tool, "summary": question.summary }),
-        ),
-        Event::ModeChanged { mode } => ("session.mode", json!({ "mode": mode })),
+        Event::CallSettled { call, arguments, outcome, .. } => settled(call, arguments, outcome),
+        Event::Question { id, question, .. } => {
+            let permission = question.requests.first().map(|r| r.permission.as_str());
+            let patterns: Vec<&str> =
+                question.requests.iter().map(|r| r.pattern.as_str()).collect();
+            let always: Vec<&str> = question.requests.iter().map(|r| r.always.as_str()).collect();
+            one(
+                "permission.asked",
+                json!({
+                    "id": id.to_string(), "permission": permission.unwrap_or(&question.tool),
+                    "patterns": patterns, "always": always, "title": question.summary,
+                    "metadata": { "tool": question.tool, "summary": question.summary },
+                }),
+            )
+        }
+        Event::Inquiry { id, .. } => one("question.asked", json!({ "id": id.to_string() })),
+        Event::ModeChanged { mode } => one("session.mode", json!({ "mode": mode })),
         Event::Compacted { before, after } => {
-            ("session.compacted", json!({ "before": before, "after": after }))
+            one("session.compacted", json!({ "before": before, "after": after }))
         }
-        Event::TurnEnded(end) => ("session.idle", json!({ "status": end.status })),
-        _ => return None,
+        Event::TurnEnded(end) => {
+            let mut told = Vec::new();
+            if let Some(problem) = &end.problem {
+                let error = json!({ "name": "UnknownError", "data": { "message": problem } });
+                told = one("session.error", json!({ "error": error, "status": end.status }));
+            }
+            told.extend(status(json!({ "type": "idle" })));
+            told.extend(one("session.idle", json!({ "status": end.status })));
+            told
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A call's end, and what it says about files and tasks.
+fn settled(call: &str, arguments: &str, outcome: &Outcome) -> Vec<Value> {
+    let input: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let good = outcome.ending == Ending::Completed;
+    let state = if good {
+        json!({
+            "status": "completed", "input": input, "output": outcome.output,
+            "title": outcome.title, "metadata": outcome.details,
+        })
+    } else {
+        json!({ "status": "error", "input": input, "error": outcome.output })
     };
-    Some(json!({ "type": kind, "properties": properties }))
+    let part = json!({ "type": "tool", "callID": call, "tool": outcome.tool, "state": state });
+    let mut told = vec![json!({ "type": "message.part.updated", "properties": { "part": part } })];
+    let file = input["filePath"].as_str().filter(|_| good);
+    match outcome.tool.as_str() {
+        "write" | "edit" | "multiedit" => told.extend(
+            file.map(|file| json!({ "type": "file.edited", "properties": { "file": file } })),
+        ),
+        "todowrite" if good => {
+            told.push(json!({ "type": "todo.updated", "properties": { "todos": input["todos"] } }))
+        }
+        _ => {}
+    }
+    told
 }

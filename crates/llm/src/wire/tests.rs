@@ -46,6 +46,7 @@ fn request(turns: Vec<Turn>) -> Request {
         sampling: Sampling::default(),
         effort: None,
         output_schema: None,
+        headers: Vec::new(),
     }
 }
 

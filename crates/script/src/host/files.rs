@@ -1,8 +1,8 @@
 //! Files, in the words of Node's `fs`.
 
 use std::fs::{self, Metadata};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -22,6 +22,13 @@ impl Host {
     pub(super) async fn file(&self, op: &str, payload: &Value, guard: Option<&dyn Guard>) -> Done {
         let named = payload["path"].as_str().unwrap_or_default();
         let path = self.workspace().resolve(named);
+        // The name itself, where a link is meant and not what it leads to: in the folder that it really is in.
+        let place = match (Path::new(named).parent(), Path::new(named).file_name()) {
+            (Some(folder), Some(name)) => {
+                self.workspace().resolve(&folder.display().to_string()).join(name)
+            }
+            _ => path.clone(),
+        };
         match op {
             "readFile" => self.may_read(&path, Extent::Single, guard).await?,
             "readdir" if payload["recursive"] == true => {
@@ -39,21 +46,22 @@ impl Host {
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
                 self.may_write(&[&to], "copy to", guard).await?;
             }
+            "remove" if place != path => self.may_write(&[&place, &path], "remove", guard).await?,
             "remove" => self.may_write(&[&path], "remove", guard).await?,
             "symlink" => {
                 // Judged by where it leads as well: what is written through it is written there.
                 let folder = path.parent().unwrap_or(&path).to_owned();
                 let target = payload["target"].as_str().unwrap_or_default();
                 let leads = self.workspace().resolve_in(&folder, target);
-                self.may_write(&[&path, &leads], "link", guard).await?;
+                self.may_write(&[&place, &leads], "link", guard).await?;
             }
             _ => self.may_write(&[&path], "write", guard).await?,
         }
         let workspace = std::sync::Arc::clone(self.workspace());
-        let (op, payload, named) = (op.to_owned(), payload.clone(), PathBuf::from(named));
+        let (op, payload) = (op.to_owned(), payload.clone());
         let work = move || {
             let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
-            perform(&op, &path, &named, &to, &payload).map_err(|e| said(&e, &op, &path))
+            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, &op, &path))
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(done) => done,
@@ -62,19 +70,16 @@ impl Host {
     }
 }
 
-fn perform(op: &str, path: &Path, named: &Path, to: &Path, payload: &Value) -> io::Result<Value> {
+fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> io::Result<Value> {
     match op {
-        "readFile" => {
-            let size = fs::metadata(path)?.len();
-            if size > FILE_CAP_BYTES {
-                let message = format!("the file is too large for a script ({size} bytes)");
-                return Err(io::Error::new(ErrorKind::FileTooLarge, message));
-            }
-            Ok(json!(STANDARD.encode(fs::read(path)?)))
-        }
+        "readFile" => Ok(json!(STANDARD.encode(read(path)?))),
         "writeFile" => {
             let data = payload["data"].as_str().unwrap_or_default();
             let data = STANDARD.decode(data).map_err(io::Error::other)?;
+            // A pipe would be waited for until somebody reads it.
+            if fs::metadata(path).is_ok_and(|facts| is_endless(&facts)) {
+                return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
+            }
             if payload["append"] == true {
                 fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(&data)?;
             } else {
@@ -91,7 +96,7 @@ fn perform(op: &str, path: &Path, named: &Path, to: &Path, payload: &Value) -> i
         "stat" => {
             // The link itself is what was named, not what that leads to.
             let facts = if payload["link"] == true {
-                fs::symlink_metadata(named)
+                fs::symlink_metadata(place)
             } else {
                 fs::metadata(path)
             };
@@ -109,14 +114,14 @@ fn perform(op: &str, path: &Path, named: &Path, to: &Path, payload: &Value) -> i
         }
         "mkdir" => fs::create_dir(path).map(|()| Value::Null),
         "remove" => {
-            let facts = match fs::symlink_metadata(named) {
+            let facts = match fs::symlink_metadata(place) {
                 Err(e) if e.kind() == ErrorKind::NotFound && payload["force"] == true => {
                     return Ok(Value::Null);
                 }
                 other => other?,
             };
             if !facts.is_dir() {
-                fs::remove_file(named)?;
+                fs::remove_file(place)?;
             } else if payload["recursive"] == true {
                 fs::remove_dir_all(path)?;
             } else {
@@ -127,10 +132,10 @@ fn perform(op: &str, path: &Path, named: &Path, to: &Path, payload: &Value) -> i
         "rename" => fs::rename(path, to).map(|()| Value::Null),
         "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),
         "realpath" => Ok(json!(fs::canonicalize(path)?)),
-        "readlink" => Ok(json!(fs::read_link(named)?)),
+        "readlink" => Ok(json!(fs::read_link(place)?)),
         "symlink" => {
             let target = payload["target"].as_str().unwrap_or_default();
-            std::os::unix::fs::symlink(target, named).map(|()| Value::Null)
+            std::os::unix::fs::symlink(target, place).map(|()| Value::Null)
         }
         "chmod" => set_mode(path, &payload["mode"]).map(|()| Value::Null),
         "mkdtemp" => {
@@ -166,9 +171,41 @@ fn set_mode(path: &Path, mode: &Value) -> io::Result<()> {
     }
 }
 
+/// What never ends, or waits for somebody.
+fn is_endless(facts: &Metadata) -> bool {
+    let kind = facts.file_type();
+    kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let too_large = || {
+        let message = format!("the file is too large for a script (over {FILE_CAP_BYTES} bytes)");
+        io::Error::new(ErrorKind::FileTooLarge, message)
+    };
+    let facts = fs::metadata(path)?;
+    if is_endless(&facts) {
+        return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
+    }
+    if facts.len() > FILE_CAP_BYTES {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read, and some say nothing about their size.
+    fs::File::open(path)?.take(FILE_CAP_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_CAP_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
 fn copy(from: &Path, to: &Path, recursive: bool) -> io::Result<()> {
-    if !fs::metadata(from)?.is_dir() {
+    let facts = fs::metadata(from)?;
+    if is_endless(&facts) {
+        return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
+    }
+    if !facts.is_dir() {
         return fs::copy(from, to).map(drop);
+    }
+    // It would never end.
+    if to.starts_with(from) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "a folder is not copied into itself"));
     }
     if !recursive {
         return Err(io::Error::new(
@@ -178,10 +215,12 @@ fn copy(from: &Path, to: &Path, recursive: bool) -> io::Result<()> {
     }
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        // A folder that is copied into itself would never end.
-        if entry.path() != to {
-            copy(&entry.path(), &to.join(entry.file_name()), true)?;
+        let (entry, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+        // A link stays one: what it leads to is nobody's who was asked.
+        if fs::symlink_metadata(&entry)?.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&entry)?, to.join(name))?;
+        } else {
+            copy(&entry, &to.join(name), true)?;
         }
     }
     Ok(())

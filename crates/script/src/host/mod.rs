@@ -47,12 +47,26 @@ pub struct HostOptions {
     pub sandbox: Option<Find>,
     /// Folders of scripts: they may read what lies with them.
     pub own_folders: Vec<PathBuf>,
+    /// Who answers what plugins ask of the program itself.
+    pub client: Option<Arc<dyn Client>>,
+}
+
+/// What plugins know as `client`: the program's own interface, by the names of its parts.
+pub trait Client: Send + Sync {
+    /// Nothing, where there is no such part here.
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        input: Value,
+    ) -> BoxFuture<'a, Option<Result<Value, String>>>;
 }
 
 pub struct Host {
     options: HostOptions,
     client: OnceLock<Result<reqwest::Client, String>>,
     notices: Mutex<Vec<String>>,
+    /// All that is configured, as plugins are shown it.
+    settings: Mutex<Value>,
 }
 
 /// What went wrong, as scripts know it.
@@ -78,7 +92,21 @@ type Done = Result<Value, HostError>;
 
 impl Host {
     pub fn new(options: HostOptions) -> Arc<Self> {
-        Arc::new(Self { options, client: OnceLock::new(), notices: Mutex::default() })
+        Arc::new(Self {
+            options,
+            client: OnceLock::new(),
+            notices: Mutex::default(),
+            settings: Mutex::new(json!({})),
+        })
+    }
+
+    /// What plugins that begin from here on find configured.
+    pub fn set_settings(&self, settings: Value) {
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    pub(crate) fn settings(&self) -> String {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
     /// What scripts want a person to know, since the last time.
@@ -102,6 +130,10 @@ impl Host {
 
     pub(crate) fn workspace(&self) -> &Arc<Workspace> {
         &self.options.workspace
+    }
+
+    pub(crate) fn own_folders(&self) -> &[PathBuf] {
+        &self.options.own_folders
     }
 
     pub(crate) fn withheld(&self) -> &[String] {
@@ -150,12 +182,22 @@ impl Host {
         match op {
             "sleep" => {
                 let ms = payload["ms"].as_f64().unwrap_or_default();
-                tokio::time::sleep(Duration::from_secs_f64(ms / 1000.0)).await;
+                tokio::time::sleep(milliseconds(ms).unwrap_or_default()).await;
                 Ok(Value::Null)
             }
             "ask" => self.asked(&payload, guard.as_deref()).await,
             "run" => self.run(&payload, guard.as_deref()).await,
             "fetch" => self.fetch(&payload, guard.as_deref()).await,
+            "client" => {
+                let name = payload["name"].as_str().unwrap_or_default();
+                let answer = match &self.options.client {
+                    Some(client) => client.call(name, payload["input"].clone()).await,
+                    None => None,
+                };
+                let absent =
+                    || HostError::from(format!("client.{name} is not available in Toolwright"));
+                Ok(answer.ok_or_else(absent)??)
+            }
             "which" => {
                 let name = payload["name"].as_str().unwrap_or_default();
                 Ok(json!(self.program(name)))
@@ -224,6 +266,11 @@ impl Host {
         let accesses = paths.iter().map(access).collect();
         ask(guard, Plan::new(format!("{what} {}", named.join(", ")), accesses)).await
     }
+}
+
+/// A time as scripts give it; nothing where it is none.
+fn milliseconds(ms: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(ms / 1000.0).ok()
 }
 
 fn nobody() -> HostError {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use toolwright_proc::{Ended, Spec};
+use toolwright_proc::{Bounds, Ended, Spec};
 use toolwright_tool::{Access, Plan};
 
 use super::{Done, Guard, Host, HostError, ask};
@@ -51,16 +50,11 @@ impl Host {
             spec = spec.stdin(STANDARD.decode(input).unwrap_or_default());
         }
         let limit = payload["timeout"].as_f64().filter(|ms| *ms > 0.0);
-        let limit = limit.map_or(USUAL_TIMEOUT, |ms| Duration::from_secs_f64(ms / 1000.0));
-        let mut child = spec.spawn().map_err(|e| HostError::from(e.to_string()))?;
-        let (output, errors) = (child.output(), child.errors());
-        let work = async {
-            let (stdout, stderr) = tokio::join!(collect(output), collect(errors));
-            (child.wait().await, stdout, stderr)
-        };
-        let timed = tokio::time::timeout(limit, work).await;
-        let Ok((ended, stdout, stderr)) = timed else {
-            child.end().await;
+        let limit = limit.and_then(super::milliseconds).unwrap_or(USUAL_TIMEOUT);
+        let (output_bytes, errors_bytes) = (OUTPUT_CAP_BYTES, OUTPUT_CAP_BYTES);
+        let ran = spec.run(Bounds { time: limit, output_bytes, errors_bytes }).await;
+        let ran = ran.map_err(|e| HostError::from(e.to_string()))?;
+        let Some(ended) = ran.ended else {
             let message =
                 format!("the command took longer than {} s and was ended", limit.as_secs_f64());
             return Err(HostError { message, code: Some("ETIMEDOUT") });
@@ -70,19 +64,8 @@ impl Host {
             Ended::Signal(signal) => (128 + signal, Some(signal)),
         };
         Ok(json!({
-            "stdout": STANDARD.encode(stdout), "stderr": STANDARD.encode(stderr),
+            "stdout": STANDARD.encode(ran.output), "stderr": STANDARD.encode(ran.errors),
             "code": code, "signal": signal,
         }))
     }
-}
-
-async fn collect(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let Some(mut stream) = stream else { return kept };
-    let mut chunk = [0; 8192];
-    while let Ok(count @ 1..) = stream.read(&mut chunk).await {
-        let room = OUTPUT_CAP_BYTES.saturating_sub(kept.len()).min(count);
-        kept.extend_from_slice(&chunk[..room]);
-    }
-    kept
 }

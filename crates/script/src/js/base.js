@@ -222,9 +222,11 @@
   // Modules in the older form, and those of ours.
   const parts = new Map();
   const part = (name) => {
-    if (!parts.has(name)) parts.set(name, H.part(name)(inside));
+    if (!parts.has(name)) parts.set(name, H.part(name)(more[name]?.() ?? inside));
     return parts.get(name);
   };
+  // What a part is given, where that is not the same as for the others.
+  const more = { stream: () => ({ ...part("node").forStreams, bytesOf: part("web").bytesOf }) };
   const plugin = () => {
     const { tool } = part("tools");
     return { tool, default: { tool } };
@@ -317,9 +319,11 @@
     clearTimeout: stop, clearInterval: stop, clearImmediate: stop,
     DOMException, Event, EventTarget, AbortController, AbortSignal, global: globalThis, self: globalThis,
   });
-  for (const name of ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "atob", "btoa", "performance", "crypto"]) {
+  for (const name of ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "CustomEvent", "MessageChannel", "WebSocket", "atob", "btoa", "performance", "crypto"]) {
     lazy(name, globalThis, () => part("web")[name]);
   }
   for (const name of ["process", "Buffer", "Bun", "$"]) lazy(name, globalThis, () => part("node")[name]);
-  return { call, reply, abort, names, load, builtin };
+  lazy("Intl", globalThis, () => part("intl"));
+  lazy("navigator", globalThis, () => ({ userAgent: "Toolwright", language: "en-US", languages: ["en-US"], hardwareConcurrency: 1 }));
+  return { call, reply, abort, names, load, builtin, requireFrom };
 })

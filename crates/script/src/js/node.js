@@ -79,6 +79,21 @@
       target.set(this.subarray(from, to), at);
       return to - from;
     }
+    indexOf(value, from = 0) {
+      if (typeof value === "number") return super.indexOf(value, from);
+      const wanted = typeof value === "string" ? decode(value) : value;
+      outer: for (let i = from; i <= this.length - wanted.length; i++) {
+        for (let j = 0; j < wanted.length; j++) if (this[i + j] !== wanted[j]) continue outer;
+        return i;
+      }
+      return -1;
+    }
+    includes(value, from) {
+      return this.indexOf(value, from) >= 0;
+    }
+    static isEncoding(name) {
+      return ["utf8", "utf-8", "hex", "base64", "base64url", "latin1", "binary", "ascii"].includes(String(name).toLowerCase());
+    }
     readUInt8(at = 0) {
       return this[at];
     }
@@ -166,6 +181,7 @@
     toNamespacedPath: (p) => p,
   };
   path.posix = path;
+  path.win32 = { ...path, sep: "\\", delimiter: ";" };
 
   const fileURLToPath = (url) => decodeURIComponent(new URL(String(url)).pathname);
   const pathToFileURL = (p) => new URL(`file://${path.resolve(p).split("/").map(encodeURIComponent).join("/")}`);
@@ -379,12 +395,15 @@
     stream.pipe = (target) => (promises.readFile(file).then((data) => (target.write(data), target.end()), (error) => stream.emit("error", error)), target);
     return stream;
   };
-  for (const name of ["watch", "watchFile", "unwatchFile", "open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
+  // Nothing is watched: what is asked for each time is always new.
+  for (const name of ["watch", "watchFile"]) fs[name] = () => Object.assign(new Emitter(), { close() {}, ref() {}, unref() {} });
+  fs.unwatchFile = () => {};
+  for (const name of ["open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
     fs[name] = () => {
       throw new Error(`fs.${name} is not available in Toolwright's script engine`);
     };
   }
-  promises.watch = fs.watch;
+  promises.watch = async function* () {};
   promises.open = fs.open;
 
   // Processes.
@@ -682,6 +701,10 @@
     },
     hash: (data) => H.hash("sha256", bytesOf(data).slice(), undefined).slice(0, 6).reduce((sum, byte) => sum * 256 + byte, 0),
     inspect,
+    nanoseconds: () => Math.round(part("web").performance.now() * 1e6),
+    stripANSI: (text) => util.stripVTControlCharacters(text),
+    stringWidth: (text) => [...util.stripVTControlCharacters(text)].length,
+    randomUUIDv7: () => part("web").crypto.randomUUID(),
     escapeHTML: (s) => String(s).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`),
     readableStreamToText: async (stream) => (stream.text ? stream.text() : new (part("web").Response)(stream).text()),
     fileURLToPath,
@@ -713,6 +736,10 @@
       return from + (Buffer.from(H.random(4)).readUInt32BE() % (to - from));
     },
     getRandomValues: webCrypto.getRandomValues,
+    randomFillSync: (array) => (webCrypto.getRandomValues(array), array),
+    randomFill: (array, done) => (webCrypto.getRandomValues(array), queueMicrotask(() => done(null, array))),
+    getHashes: () => ["md5", "sha1", "sha256", "sha384", "sha512"],
+    hash: (algorithm, data, encoding = "hex") => hashOf(algorithm, undefined).update(data).digest(encoding),
     timingSafeEqual: (a, b) => Buffer.from(a).equals(Buffer.from(b)),
     subtle: webCrypto.subtle,
     webcrypto: webCrypto,
@@ -726,13 +753,30 @@
     const [x, y] = [Object.keys(a), Object.keys(b)];
     return Array.isArray(a) === Array.isArray(b) && x.length === y.length && x.every((key) => isDeepEqual(a[key], b[key]));
   };
+  const parseArgs = ({ args = [], options = {}, allowPositionals = true } = {}) => {
+    const values = {};
+    const positionals = [];
+    for (const [name, { default: usual }] of Object.entries(options)) if (usual !== undefined) values[name] = usual;
+    for (let i = 0; i < args.length; i++) {
+      const [, long, short, given] = /^(?:--([^=]+)|-(\w))(?:=(.*))?$/s.exec(args[i]) ?? [];
+      const name = long ?? Object.keys(options).find((key) => options[key].short === short);
+      if (!name || !options[name]) {
+        if (!allowPositionals || args[i].startsWith("-")) throw new TypeError(`Unknown option '${args[i]}'`);
+        positionals.push(args[i]);
+        continue;
+      }
+      const value = options[name].type === "boolean" ? true : (given ?? args[++i]);
+      values[name] = options[name].multiple ? [...(values[name] ?? []), value] : value;
+    }
+    return { values, positionals };
+  };
   const util = {
     promisify, inspect: Object.assign((value) => inspect(value), { custom: Symbol.for("nodejs.util.inspect.custom") }), format,
     callbackify: (call) => (...given) => call(...given.slice(0, -1)).then((v) => given.at(-1)(null, v), given.at(-1)),
     inherits: (child, parent) => Object.setPrototypeOf(child.prototype, parent.prototype),
     deprecate: same, isDeepStrictEqual: isDeepEqual, TextEncoder, TextDecoder, debuglog: () => () => {},
     stripVTControlCharacters: (s) => s.replace(/\u001b\[[0-9;]*[A-Za-z]/g, ""),
-    types: { isPromise: (v) => typeof v?.then === "function", isDate: (v) => v instanceof Date, isRegExp: (v) => v instanceof RegExp },
+    styleText: (_style, text) => text, parseArgs, types: { isPromise: (v) => typeof v?.then === "function", isDate: (v) => v instanceof Date, isRegExp: (v) => v instanceof RegExp },
   };
   const assert = (good, message) => {
     if (!good) throw message instanceof Error ? message : Object.assign(new Error(message ?? "The assertion failed"), { name: "AssertionError", code: "ERR_ASSERTION" });
@@ -818,24 +862,17 @@
     class Agent {}
     return { request, get: (...given) => request(...given).end(), Agent, globalAgent: new Agent(), createServer: missing, METHODS: ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"], STATUS_CODES: {} };
   };
-  // What scripts import and seldom use: it is there, and says so when it is called.
-  const absent = (module, names) =>
-    Object.fromEntries(names.map((name) => [name, /^[A-Z]/.test(name) ? class { constructor() { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); } } : () => { throw new Error(`${module}.${name} is not available in Toolwright's script engine`); }]));
-  const others = {
-    net: ["connect", "createConnection", "createServer", "isIP", "Socket", "Server"],
-    tls: ["connect", "createServer", "TLSSocket"],
-    dns: ["lookup", "resolve", "resolve4", "resolve6"],
-    "dns/promises": ["lookup", "resolve"],
-    stream: ["Readable", "Writable", "Transform", "Duplex", "PassThrough", "Stream", "pipeline", "finished"],
-    "stream/promises": ["pipeline", "finished"],
-    zlib: ["gzip", "gunzip", "gzipSync", "gunzipSync", "deflate", "inflate", "deflateSync", "inflateSync", "brotliCompressSync", "brotliDecompressSync", "createGzip", "createGunzip"],
-    readline: ["createInterface", "clearLine", "cursorTo"],
-    "readline/promises": ["createInterface"],
-    worker_threads: ["Worker", "parentPort", "isMainThread", "workerData"],
-    vm: ["runInContext", "runInNewContext", "createContext", "Script"],
-    v8: ["serialize", "deserialize", "getHeapStatistics"],
-    http2: ["connect", "createServer"],
-    cluster: ["fork"],
+  // What scripts import and seldom use: it is there, and says so when it is used.
+  const absent = (module, name) => {
+    const fail = () => {
+      throw new Error(`${module}.${name} is not available in Toolwright's script engine`);
+    };
+    if (/^[A-Z][A-Z0-9_]*$/.test(name) || name === "constants") return undefined;
+    return /^[A-Z]/.test(name) ? class { constructor() { fail(); } } : fail;
+  };
+  const complete = (name, module) => {
+    for (const known of part("names")[name]?.split(" ") ?? []) if (!(known in module)) module[known] = absent(name, known);
+    return module;
   };
   const timers = { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate, promises: timersPromises };
   const all = {
@@ -846,14 +883,25 @@
     module: { createRequire: (from) => requireFrom(String(from).startsWith("file:") ? fileURLToPath(from) : String(from)) },
     async_hooks: { AsyncLocalStorage: class { run(store, call, ...given) { this.store = store; return call(...given); } getStore() { return this.store; } } },
     tty: { isatty: () => false },
+    constants: { O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, SIGINT: 2, SIGTERM: 15, SIGKILL: 9 },
+    worker_threads: { isMainThread: true, parentPort: null, workerData: null, threadId: 0 },
     http: client("http:"),
     https: client("https:"),
   };
+  const STREAMS = { stream: 1, "stream/promises": 1, readline: 1, "readline/promises": 1 };
+  const ready = new Set();
   const module = (name) => {
-    if (Object.hasOwn(others, name)) all[name] ??= absent(name, others[name]);
-    if (!Object.hasOwn(all, name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
+    if (Object.hasOwn(STREAMS, name)) all[name] ??= part("stream")[name];
+    if (!Object.hasOwn(all, name)) {
+      if (!Object.hasOwn(part("names"), name)) throw new Error(`The module "${name}" is not available in Toolwright's script engine`);
+      all[name] = {};
+    }
+    if (!ready.has(name)) {
+      ready.add(name);
+      complete(name, all[name]);
+    }
     return all[name];
   };
   const say = (value) => (typeof value === "string" ? value : inspect(value));
-  return { Buffer, process, Bun, $, module, format: say };
+  return { Buffer, process, Bun, $, module, format: say, forStreams: { Emitter, Buffer } };
 })

@@ -89,18 +89,19 @@
       return { data: true };
     };
     const known = { app: { log: told }, tui: { showToast: toast } };
-    const missing = (path) =>
-      new Proxy(() => {}, {
-        get: (_, name) => (typeof name === "string" && name !== "then" ? missing(`${path}.${name}`) : undefined),
-        apply: async () => {
-          throw new Error(`${path} is not available in Toolwright`);
+    // Everything else is asked of the program, in the form in which its clients know the answer.
+    const asked = (name) => async (input = {}) => ({ data: await host("client", { name, input }), error: undefined, request: {}, response: { ok: true, status: 200 } });
+    const space = (path, own) =>
+      new Proxy(asked(path), {
+        get: (call, name) => {
+          if (typeof name !== "string" || name === "then") return undefined;
+          return own?.[name] ?? (["call", "apply", "bind"].includes(name) ? call[name] : space(`${path}.${name}`));
         },
+        has: () => true,
       });
-    return new Proxy(known, {
-      get: (_, area) =>
-        typeof area !== "string" || area === "then"
-          ? undefined
-          : new Proxy(known[area] ?? {}, { get: (own, name) => (typeof name === "string" ? (own[name] ?? missing(`client.${area}.${name}`)) : undefined) }),
+    return new Proxy({}, {
+      get: (_, area) => (typeof area !== "string" || area === "then" ? undefined : space(area, known[area])),
+      has: () => true,
     });
   };
   const plugins = new Map();
@@ -125,23 +126,76 @@
       makers = [...new Set(exports.map(([, value]) => value))].map((value) => (given) => (value.server ?? value)(given, options));
     }
     const hooks = [];
-    for (const make of makers) hooks.push((await make(input)) ?? {});
-    plugins.set(path, hooks);
+    for (const make of makers) {
+      const made = await make(input);
+      // Helpers that are exported beside the plugin are called like it, and give anything back.
+      hooks.push(made !== null && typeof made === "object" && made !== input && !Array.isArray(made) ? made : {});
+    }
+    await configured(path, hooks);
     return hooks;
   };
-  const hooksOf = async (payload) => plugins.get(payload.path) ?? startPlugin(payload);
+  // The settings as the plugin leaves them: it sees them before any other hook of its is called.
+  const configurations = new Map();
+  const configured = async (path, hooks) => {
+    const given = H.settings();
+    const settings = JSON.parse(given);
+    const problems = [];
+    const attempt = async (what, work) => {
+      try {
+        await work();
+      } catch (error) {
+        problems.push(`its hook ${what} failed: ${error?.message ?? error}`);
+      }
+    };
+    for (const set of hooks) if (typeof set.config === "function") await attempt("config", () => set.config(settings));
+    for (const { provider } of hooks) {
+      if (typeof provider?.models !== "function" || typeof provider.id !== "string") continue;
+      await attempt("provider", async () => {
+        const own = ((settings.provider ??= {})[provider.id] ??= {});
+        const models = await provider.models({ id: provider.id, name: own.name ?? provider.id, source: "config", env: own.env ?? [], options: own.options ?? {}, models: own.models ?? {} }, {});
+        own.models = { ...own.models };
+        for (const [id, { name, limit, cost, api }] of Object.entries(models ?? {})) own.models[id] = { ...(api?.id ? { id: api.id } : {}), ...(name ? { name } : {}), ...(limit ? { limit } : {}), ...(cost ? { cost } : {}), ...own.models[id] };
+      });
+    }
+    configurations.set(path, { given, answer: { settings, problems } });
+  };
+  const configure = async (payload) => {
+    const hooks = await hooksOf(payload);
+    // It may have begun before the settings were known.
+    if (configurations.get(payload.path).given !== H.settings()) await configured(payload.path, hooks);
+    return configurations.get(payload.path).answer;
+  };
+  // Begun once, also where two hooks come at the same time; one that fails may be tried again.
+  const hooksOf = (payload) => {
+    const { path } = payload;
+    if (!plugins.has(path)) {
+      const started = startPlugin(payload);
+      plugins.set(path, started);
+      started.catch(() => plugins.delete(path));
+    }
+    return plugins.get(path);
+  };
   const describePlugin = async (payload) => {
     const hooks = await hooksOf(payload);
     const names = new Set();
     const tools = [];
+    const problems = [];
     for (const set of hooks) {
       for (const [name, value] of Object.entries(set)) {
-        if (name === "tool") for (const [id, definition] of Object.entries(value)) tools.push(described(id, definition));
-        else if (typeof value === "function") names.add(name);
-        else names.add(name);
+        if (name !== "tool") {
+          if (typeof value === "function" || ((name === "auth" || name === "provider") && value)) names.add(name);
+          continue;
+        }
+        for (const [id, definition] of Object.entries(value ?? {})) {
+          try {
+            tools.push(described(id, definition));
+          } catch (error) {
+            problems.push(`${id}: ${error.message}`);
+          }
+        }
       }
     }
-    return { hooks: [...names], tools, problems: [] };
+    return { hooks: [...names], tools, problems };
   };
   const callHook = async ({ name, input, output, ...payload }) => {
     for (const set of await hooksOf(payload)) {
@@ -188,7 +242,7 @@
     return { value: value === undefined ? null : value, logs };
   };
 
-  const kinds = { describeTools, callTool, describePlugin, callHook, callPluginTool, execute };
+  const kinds = { describeTools, callTool, describePlugin, configure, callHook, callPluginTool, execute };
   const perform = (kind, payload, signal) => kinds[kind](payload, signal);
   return { tool, perform };
 })

@@ -12,14 +12,43 @@
     encode(text = "") {
       return H.utf8(String(text));
     }
+    encodeInto(text, target) {
+      const bytes = H.utf8(String(text)).subarray(0, target.length);
+      target.set(bytes);
+      return { read: text.length, written: bytes.length };
+    }
   }
   class TextDecoder {
-    constructor(encoding = "utf-8") {
-      if (!/^utf-?8$/i.test(encoding)) throw new RangeError(`The encoding ${encoding} is not supported`);
-      this.encoding = "utf-8";
+    #rest = new Uint8Array();
+    constructor(encoding = "utf-8", { fatal = false } = {}) {
+      const name = String(encoding).toLowerCase();
+      const known = { "utf-8": "utf-8", utf8: "utf-8", ascii: "latin", latin1: "latin", "iso-8859-1": "latin", "windows-1252": "latin", "utf-16le": "utf-16le", "utf-16": "utf-16le" }[name];
+      if (!known) throw new RangeError(`The encoding ${encoding} is not supported`);
+      Object.assign(this, { encoding: known === "latin" ? "windows-1252" : known, fatal });
     }
-    decode(bytes) {
-      return bytes === undefined ? "" : H.text(bytesOf(bytes).slice());
+    decode(given, { stream = false } = {}) {
+      let bytes = given === undefined ? new Uint8Array() : bytesOf(given).slice();
+      if (this.encoding === "windows-1252") return latin(bytes);
+      if (this.encoding === "utf-16le") return String.fromCharCode(...new Uint16Array(bytes.buffer, 0, bytes.length >> 1));
+      if (this.#rest.length) {
+        const whole = new Uint8Array(this.#rest.length + bytes.length);
+        whole.set(this.#rest);
+        whole.set(bytes, this.#rest.length);
+        bytes = whole;
+      }
+      // A character that is cut in two waits for its other half.
+      let cut = bytes.length;
+      if (stream) {
+        let at = bytes.length - 1;
+        while (at > bytes.length - 4 && at >= 0 && (bytes[at] & 0xc0) === 0x80) at--;
+        const lead = bytes[at] ?? 0;
+        const wants = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+        if (at >= 0 && wants > bytes.length - at) cut = at;
+      }
+      this.#rest = bytes.slice(cut);
+      const text = H.text(bytes.slice(0, cut));
+      if (this.fatal && text.includes("\ufffd")) throw new TypeError("The encoded data was not valid for encoding utf-8");
+      return text.startsWith("\ufeff") ? text.slice(1) : text;
     }
   }
   const latin = (bytes) => {
@@ -316,65 +345,64 @@
     if (body instanceof Blob) return { bytes: body.raw, type: body.type || undefined };
     if (body instanceof URLSearchParams) return { bytes: bytesOf(String(body)), type: "application/x-www-form-urlencoded;charset=UTF-8" };
     if (typeof body === "string") return { bytes: bytesOf(body), type: "text/plain;charset=UTF-8" };
+    if (typeof body[Symbol.asyncIterator] === "function") return { stream: body };
     return { bytes: bytesOf(body) };
   };
   class Body {
     #bytes;
+    #stream;
     bodyUsed = false;
-    constructor(bytes) {
+    constructor(bytes, stream) {
       this.#bytes = bytes ?? new Uint8Array();
+      this.#stream = stream;
     }
-    #take() {
+    async #take() {
       if (this.bodyUsed) throw new TypeError("Body is unusable: it has been read already");
       this.bodyUsed = true;
-      return this.#bytes;
+      if (!this.#stream || this.#bytes.length) return this.#bytes;
+      const pieces = [];
+      for await (const piece of this.#stream) pieces.push(piece);
+      return (this.#bytes = await new Blob(pieces).bytes());
     }
     get raw() {
       return this.#bytes;
     }
+    // All of it, for whoever sends it on.
+    async whole() {
+      return this.#stream && !this.#bytes.length ? this.#take() : this.#bytes;
+    }
     async text() {
-      return H.text(this.#take());
+      return H.text(await this.#take());
     }
     async json() {
-      return JSON.parse(H.text(this.#take()));
+      return JSON.parse(H.text(await this.#take()));
     }
     async arrayBuffer() {
-      return this.#take().slice().buffer;
+      return (await this.#take()).slice().buffer;
     }
     async bytes() {
-      return this.#take().slice();
+      return (await this.#take()).slice();
     }
     async blob() {
-      return new Blob([this.#take()], { type: this.headers?.get("content-type") ?? "" });
+      return new Blob([await this.#take()], { type: this.headers?.get("content-type") ?? "" });
     }
     get body() {
+      if (this.#stream) return this.#stream;
+      if (!this.#bytes.length) return null;
       const bytes = this.#bytes;
-      const self = this;
-      return {
-        async *[Symbol.asyncIterator]() {
-          self.bodyUsed = true;
-          yield bytes;
+      return (this.#stream ??= new ReadableStream({
+        pull: (controller) => {
+          this.bodyUsed = true;
+          controller.enqueue(bytes);
+          controller.close();
         },
-        getReader() {
-          let done = false;
-          return {
-            async read() {
-              if (done) return { done: true, value: undefined };
-              done = true;
-              self.bodyUsed = true;
-              return { done: false, value: bytes };
-            },
-            releaseLock() {},
-            async cancel() {},
-          };
-        },
-      };
+      }));
     }
   }
   class Response extends Body {
     constructor(body, { status = 200, statusText = "", headers = {}, url = "", redirected = false } = {}) {
-      const { bytes, type } = bodyOf(body);
-      super(bytes);
+      const { bytes, type, stream } = bodyOf(body);
+      super(bytes, stream);
       this.headers = new Headers(headers);
       if (type && !this.headers.has("content-type")) this.headers.set("content-type", type);
       Object.assign(this, { status, statusText, url, redirected, ok: status >= 200 && status < 300, type: "basic" });
@@ -394,8 +422,8 @@
   class Request extends Body {
     constructor(input, init = {}) {
       const from = input instanceof Request ? input : undefined;
-      const { bytes, type } = bodyOf(init.body);
-      super(bytes ?? from?.raw);
+      const { bytes, type, stream } = bodyOf(init.body);
+      super(bytes ?? from?.raw, stream);
       this.url = from ? from.url : String(input);
       this.method = (init.method ?? from?.method ?? "GET").toUpperCase();
       this.headers = new Headers(init.headers ?? from?.headers);
@@ -409,12 +437,13 @@
   }
   const fetch = async (input, init) => {
     const request = new Request(input, init);
-    const hasBody = request.raw.length > 0;
+    const sent = await request.whole();
+    const hasBody = sent.length > 0;
     const asked = host("fetch", {
       url: request.url,
       method: request.method,
       headers: [...request.headers],
-      body: hasBody ? H.encodeBase64(request.raw) : undefined,
+      body: hasBody ? H.encodeBase64(sent) : undefined,
       redirect: request.redirect,
     }).catch((error) => {
       throw Object.assign(new TypeError(`fetch failed: ${error.message}`), { cause: error });
@@ -422,6 +451,148 @@
     const { status, statusText, headers, url, redirected, body } = await until(request.signal, asked);
     return new Response(H.decodeBase64(body), { status, statusText, headers, url, redirected });
   };
+
+  // Streams of the web, over lists that are waited for.
+  class ReadableStream {
+    #pieces = [];
+    #wake = [];
+    #ended = false;
+    #failed;
+    #source;
+    constructor(source = {}) {
+      this.#source = source;
+      this.locked = false;
+      const controller = {
+        enqueue: (piece) => (this.#pieces.push(piece), this.#go()),
+        close: () => ((this.#ended = true), this.#go()),
+        error: (error) => ((this.#failed = error ?? new Error("the stream failed")), this.#go()),
+        desiredSize: 1,
+      };
+      this.controller = controller;
+      Promise.resolve(source.start?.(controller)).catch(controller.error);
+    }
+    static from(list) {
+      const walk = (list[Symbol.asyncIterator] ?? list[Symbol.iterator]).call(list);
+      return new ReadableStream({
+        async pull(controller) {
+          const { done, value } = await walk.next();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        },
+      });
+    }
+    #go() {
+      for (const wake of this.#wake.splice(0)) wake();
+    }
+    async #next() {
+      while (true) {
+        if (this.#pieces.length) return { done: false, value: this.#pieces.shift() };
+        if (this.#failed) throw this.#failed;
+        if (this.#ended) return { done: true, value: undefined };
+        if (this.#source.pull) await this.#source.pull(this.controller);
+        if (!this.#pieces.length && !this.#ended && !this.#failed) await new Promise((wake) => this.#wake.push(wake));
+      }
+    }
+    getReader() {
+      this.locked = true;
+      return { read: () => this.#next(), releaseLock: () => void (this.locked = false), cancel: () => this.cancel(), closed: Promise.resolve() };
+    }
+    async cancel(reason) {
+      this.#ended = true;
+      await this.#source.cancel?.(reason);
+      this.#go();
+    }
+    pipeThrough({ readable, writable }) {
+      void this.pipeTo(writable);
+      return readable;
+    }
+    async pipeTo(writable) {
+      const writer = writable.getWriter();
+      try {
+        for await (const piece of this) await writer.write(piece);
+        await writer.close();
+      } catch (error) {
+        await writer.abort(error);
+      }
+    }
+    tee() {
+      const [a, b] = [[], []].map(() => new ReadableStream());
+      void (async () => {
+        for await (const piece of this) [a, b].forEach((s) => s.controller.enqueue(piece));
+        [a, b].forEach((s) => s.controller.close());
+      })();
+      return [a, b];
+    }
+    async *[Symbol.asyncIterator]() {
+      while (true) {
+        const { done, value } = await this.#next();
+        if (done) return;
+        yield value;
+      }
+    }
+    values() {
+      return this[Symbol.asyncIterator]();
+    }
+  }
+  class WritableStream {
+    constructor(sink = {}) {
+      this.sink = sink;
+      this.started = Promise.resolve(sink.start?.({ error() {} }));
+    }
+    getWriter() {
+      const { sink, started } = this;
+      return {
+        ready: started, closed: started,
+        write: async (piece) => (await started, sink.write?.(piece, { error() {} })),
+        close: async () => (await started, sink.close?.()),
+        abort: async (reason) => sink.abort?.(reason),
+        releaseLock() {},
+      };
+    }
+  }
+  class TransformStream {
+    constructor({ start, transform, flush } = {}) {
+      this.readable = new ReadableStream();
+      const { controller } = this.readable;
+      controller.terminate = controller.close;
+      this.writable = new WritableStream({
+        start: () => start?.(controller),
+        write: (piece) => (transform ? transform(piece, controller) : controller.enqueue(piece)),
+        close: async () => (await flush?.(controller), controller.close()),
+        abort: (reason) => controller.error(reason),
+      });
+    }
+  }
+  class TextDecoderStream extends TransformStream {
+    constructor() {
+      super({ transform: (piece, controller) => controller.enqueue(H.text(bytesOf(piece).slice())) });
+    }
+  }
+  class TextEncoderStream extends TransformStream {
+    constructor() {
+      super({ transform: (piece, controller) => controller.enqueue(H.utf8(String(piece))) });
+    }
+  }
+  class CustomEvent extends Event {
+    constructor(type, more = {}) {
+      super(type, more);
+      this.detail = more.detail ?? null;
+    }
+  }
+  class MessageChannel {
+    constructor() {
+      const port = () => Object.assign(new EventTarget(), { start() {}, close() {} });
+      [this.port1, this.port2] = [port(), port()];
+      const join = (from, to) => (from.postMessage = (data) => queueMicrotask(() => to.dispatchEvent(new Event("message", { data }))));
+      join(this.port1, this.port2);
+      join(this.port2, this.port1);
+    }
+  }
+  class WebSocket {
+    constructor() {
+      throw new Error("WebSocket is not available in Toolwright's script engine");
+    }
+  }
 
   const began = Date.now();
   const performance = { now: () => Date.now() - began, timeOrigin: began, mark() {}, measure() {} };
@@ -446,5 +617,5 @@
       },
     },
   };
-  return { bytesOf, latin, TextEncoder, TextDecoder, atob, btoa, URL, URLSearchParams, Headers, Request, Response, fetch, Blob, File, FormData, performance, crypto };
+  return { bytesOf, latin, TextEncoder, TextDecoder, atob, btoa, URL, URLSearchParams, Headers, Request, Response, fetch, Blob, File, FormData, performance, crypto, ReadableStream, WritableStream, TransformStream, TextDecoderStream, TextEncoderStream, CustomEvent, MessageChannel, WebSocket };
 })

@@ -61,6 +61,7 @@ impl Shop {
             passed: Vec::new(),
             sandbox: None,
             own_folders: Vec::new(),
+            client: None,
         })
     }
 

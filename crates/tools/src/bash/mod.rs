@@ -12,7 +12,9 @@ mod shell;
 pub use job_tools::{BashInput, BashKill, BashOutput};
 pub use jobs::{JOBS_CAP, JobInfo, Jobs};
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -67,7 +69,13 @@ pub struct BashOptions {
     pub login_environment: bool,
     /// Where commands go on that are not waited for.
     pub jobs: Jobs,
+    /// Further variables of a command in a folder, asked for before it starts.
+    pub variables: Option<AskVariables>,
 }
+
+pub type AskVariables = Arc<dyn Fn(PathBuf) -> Variables + Send + Sync>;
+
+type Variables = Pin<Box<dyn Future<Output = BTreeMap<String, String>> + Send>>;
 
 #[derive(Deserialize, JsonSchema)]
 pub struct Arguments {
@@ -238,6 +246,9 @@ impl Bash {
         };
         let mut spec = Spec::new(&self.shell, &call.directory).arg("-c").arg(&call.command);
         spec.environment = shell::environment(found.as_deref(), &self.options.passed);
+        if let Some(variables) = &self.options.variables {
+            spec.environment.extend(variables(call.directory.clone()).await);
+        }
         spec.withheld.clone_from(&self.options.withheld);
         spec.passed.clone_from(&self.options.passed);
         let spec = match call.input {

@@ -81,6 +81,7 @@ impl Sampler for SessionModel {
             },
             effort: None,
             output_schema: None,
+            headers: Vec::new(),
         };
         let mut stream = self.model.stream(wanted);
         let model = self.model.origin().to_string();

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use toolwright_engine::{Hook, Point, Verdict};
-use toolwright_script::{Described, Guard, Script, ScriptError};
+use toolwright_script::{Configured, Described, Guard, Script, ScriptError};
 
 /// How long one hook of a plugin may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -42,6 +42,11 @@ impl PluginHook {
         Ok(described)
     }
 
+    /// What it makes of the settings that its host shows.
+    pub(super) async fn configure(&self) -> Result<Configured, ScriptError> {
+        self.script.configure(Some(Arc::clone(&self.guard)), DEADLINE).await
+    }
+
     fn has(&self, name: &str) -> bool {
         self.hooks.get().is_some_and(|hooks| hooks.iter().any(|hook| hook == name))
     }
@@ -50,18 +55,43 @@ impl PluginHook {
         let mut input = input.clone();
         if let (Some(input), Some(session)) = (input.as_object_mut(), self.session.get()) {
             input.insert("sessionID".to_owned(), json!(session));
+            if let Some(model) = input.get("model").and_then(Value::as_str).map(model) {
+                input.insert(
+                    "provider".to_owned(),
+                    json!({ "id": model["providerID"], "info": { "id": model["providerID"] } }),
+                );
+                input.insert("model".to_owned(), model);
+            }
         }
         self.script.hook(name, &input, output, Some(Arc::clone(&self.guard)), DEADLINE).await
     }
 }
 
-/// Points that plugins know as events.
-fn as_event(point: Point) -> Option<&'static str> {
-    match point {
-        Point::SessionStart => Some("session.created"),
-        Point::SessionEnd => Some("session.deleted"),
-        _ => None,
+impl PluginHook {
+    async fn tell(&self, kind: &str) -> Result<Value, ScriptError> {
+        let info = json!({ "id": self.session.get(), "title": "" });
+        let event = json!({ "event": { "type": kind, "properties": { "info": info } } });
+        self.run("event", &self.told(event), &Value::Null).await
     }
+
+    /// An event that says which session it is about, wherever listeners look for that.
+    fn told(&self, mut event: Value) -> Value {
+        let session = json!(self.session.get());
+        let properties = &mut event["event"]["properties"];
+        for inner in ["part", "info"] {
+            if let Some(inner) = properties.get_mut(inner).and_then(Value::as_object_mut) {
+                inner.entry("sessionID").or_insert_with(|| session.clone());
+            }
+        }
+        properties["sessionID"] = session;
+        event
+    }
+}
+
+/// A model in the words of both of the forms that plugins know.
+fn model(spec: &str) -> Value {
+    let (provider, id) = spec.split_once('/').unwrap_or_default();
+    json!({ "providerID": provider, "modelID": id, "id": id, "name": id, "api": { "id": id } })
 }
 
 impl Hook for PluginHook {
@@ -90,31 +120,26 @@ impl Hook for PluginHook {
         output: &'a Value,
     ) -> BoxFuture<'a, Result<Verdict, String>> {
         async move {
-            if point == Point::SessionEnd {
-                self.run("dispose", &json!({}), &Value::Null).await.map_err(|e| e.to_string())?;
-                return Ok(Verdict::default());
-            }
-            let result = match as_event(point) {
-                Some(kind) => {
-                    let properties = json!({ "info": { "id": self.session.get() } });
-                    let event = json!({ "event": { "type": kind, "properties": properties } });
-                    self.run("event", &event, &Value::Null).await
-                }
-                None if point == Point::Event => {
-                    let mut event = input.clone();
-                    event["event"]["properties"]["sessionID"] = json!(self.session.get());
-                    self.run("event", &event, &Value::Null).await
-                }
-                None => self.run(point.name(), input, output).await,
+            let result = match point {
+                Point::SessionEnd => self.run("dispose", &json!({}), &Value::Null).await,
+                Point::SessionStart => match input["source"].as_str() {
+                    Some("startup") => self.tell("session.created").await,
+                    Some("resume") => self.tell("session.updated").await,
+                    _ => Ok(Value::Null),
+                },
+                Point::Event => self.run("event", &self.told(input.clone()), &Value::Null).await,
+                _ => self.run(point.name(), input, output).await,
             };
+            let listens = matches!(point, Point::SessionEnd | Point::SessionStart | Point::Event);
             match result {
-                Ok(_) if point == Point::Event || as_event(point).is_some() => {
-                    Ok(Verdict::default())
-                }
+                Ok(_) if listens => Ok(Verdict::default()),
                 Ok(output) => Ok(Verdict { output: Some(output), ..Verdict::default() }),
                 // What throws before a call is how plugins say no.
                 Err(ScriptError::Thrown { message, .. })
-                    if matches!(point, Point::ToolBefore | Point::ChatMessage) =>
+                    if matches!(
+                        point,
+                        Point::ToolBefore | Point::ChatMessage | Point::CommandBefore
+                    ) =>
                 {
                     Ok(Verdict { block: Some(message), ..Verdict::default() })
                 }

@@ -3,15 +3,18 @@
 //! What a script does goes through the same rules as everything else; the files of a project are not
 //! run before its folder is trusted. Without such files nothing of this is touched.
 
+mod client;
+mod configure;
+mod form;
 mod guard;
 mod hook;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::Arc;
 
 use toolwright_config::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
-use toolwright_engine::{Hook, PermissionGate};
+use toolwright_engine::{Hook, Inbox, PermissionGate};
 use toolwright_permission::{LayerKind, shipped_defaults};
 use toolwright_script::{
     Definition, Described, EXECUTE, ExecuteTool, Host, HostOptions, Kind, Program, ProgramTool,
@@ -21,7 +24,9 @@ use toolwright_tool::{AnyTool, Registry, Source};
 
 use crate::secrets;
 use crate::workbench::Workbench;
-use guard::GateGuard;
+use client::PluginClient;
+use form::unusable;
+use guard::{GateGuard, Post};
 use hook::PluginHook;
 
 const ENDINGS: &[&str] = &["js", "ts", "mjs", "mts", "cjs", "cts"];
@@ -29,13 +34,21 @@ const ENDINGS: &[&str] = &["js", "ts", "mjs", "mts", "cjs", "cts"];
 /// Hooks of plugins that are called here, by the names that people know.
 const KNOWN_HOOKS: &[&str] = &[
     "event",
+    "config",
+    "provider",
     "chat.message",
     "chat.params",
+    "chat.headers",
     "permission.ask",
+    "command.execute.before",
     "tool.execute.before",
     "tool.execute.after",
+    "tool.definition",
+    "shell.env",
+    "experimental.chat.messages.transform",
     "experimental.chat.system.transform",
     "experimental.session.compacting",
+    "experimental.text.complete",
     "dispose",
     "tool",
 ];
@@ -60,6 +73,11 @@ const RULE_KEYS: &[&str] = &[
     "websearch",
     "write",
 ];
+/// Those that make no sense here, with what to do instead.
+const OTHER_WAYS: &[(&str, &str)] = &[(
+    "auth",
+    "it wants to sign in at a provider, which plugins cannot do here: keep a key with  tw auth login",
+)];
 
 /// The scripts of one agent: each agent has its own, so that none acts with another's rules.
 #[derive(Default)]
@@ -67,9 +85,10 @@ pub(crate) struct Scripts {
     tools: Vec<Arc<Script>>,
     programs: Vec<Program>,
     plugins: Vec<Arc<PluginHook>>,
-    gate: Arc<OnceLock<Weak<PermissionGate>>>,
+    post: Post,
     memory: Option<PathBuf>,
     host: Option<Arc<Host>>,
+    client: Option<Arc<PluginClient>>,
     code_mode: bool,
 }
 
@@ -115,6 +134,7 @@ impl Scripts {
             own_folders.iter().filter_map(|f| std::fs::canonicalize(f).ok()).collect();
         let withheld: Vec<String> =
             secrets::key_variables(&bench.config.settings).map(str::to_owned).collect();
+        let client = Arc::new(PluginClient::new(bench));
         let host = Host::new(HostOptions {
             workspace: Arc::clone(&bench.workspace),
             environment: environment(&withheld),
@@ -122,19 +142,40 @@ impl Scripts {
             passed: bench.config.settings.sandbox.environment.clone(),
             sandbox: bench.protection.as_find(),
             own_folders,
+            client: Some(Arc::clone(&client) as _),
         });
-        let gate: Arc<OnceLock<Weak<PermissionGate>>> = Arc::default();
+        let post = Post::default();
         let script = |file: &Path, kind| Script::new(file, kind, Arc::clone(&host));
         let tools = tools.iter().map(|file| Arc::new(script(file, Kind::Tools))).collect();
         let plugin = |(file, options): (PathBuf, serde_json::Value)| {
             let script = Arc::new(script(&file, Kind::Plugin).with_options(options));
-            let guard = GateGuard::new(Arc::clone(&gate), Arc::clone(&bench.workspace), &file);
+            let guard = GateGuard::new(&post, Arc::clone(&bench.workspace), &file);
             Arc::new(PluginHook::new(script, Arc::new(guard)))
         };
         let plugins = plugins.into_iter().map(plugin).collect();
         let programs = programs.into_iter().map(|file| Program::new(file, &host)).collect();
         let memory = Some(bench.paths.data.join("scripts"));
-        (Self { tools, programs, plugins, gate, memory, host: Some(host), code_mode }, notices)
+        let (host, client) = (Some(host), Some(client));
+        (Self { tools, programs, plugins, post, memory, host, client, code_mode }, notices)
+    }
+
+    /// From here on this one decides for plugins.
+    fn stand_under(&self, gate: &Arc<PermissionGate>) {
+        self.post.set(gate);
+    }
+
+    /// What plugins that begin from here on find configured.
+    fn show_settings(&self, settings: serde_json::Value) {
+        if let Some(host) = &self.host {
+            host.set_settings(settings);
+        }
+    }
+
+    /// Whom plugins talk to where they say something to the session.
+    pub(crate) fn talk_to(&self, inbox: Arc<Inbox>) {
+        if let Some(client) = &self.client {
+            client.talk_to(inbox);
+        }
     }
 
     /// For the engine, in the order in which they were found.
@@ -142,19 +183,22 @@ impl Scripts {
         for plugin in &self.plugins {
             plugin.belongs_to(session);
         }
+        if let Some(client) = &self.client {
+            client.belongs_to(session);
+        }
         self.plugins.iter().map(|plugin| Arc::clone(plugin) as Arc<dyn Hook>).collect()
     }
 
     /// Asks each file what it offers and puts its tools into the registry. What goes wrong with one is
-    /// said and leaves the others alone.
+    /// said and leaves the others alone. Gives the names of the tools, and what is to be said.
     pub(crate) async fn register(
         &self,
         registry: &Registry,
         gate: &Arc<PermissionGate>,
         session: &str,
         agent: &str,
-    ) -> Vec<String> {
-        self.gate.set(Arc::downgrade(gate)).ok();
+    ) -> (Vec<String>, Vec<String>) {
+        self.stand_under(gate);
         if let Some(host) = self.host.as_ref().filter(|_| self.code_mode) {
             // Each of its calls is judged by itself.
             gate.allow_by_default(EXECUTE);
@@ -167,10 +211,12 @@ impl Scripts {
         let programs = futures_util::future::join_all(programs).await;
         // A program does as it likes: a script of the same name must not speak for it.
         let run: Vec<String> = programs.iter().flatten().map(|d| d.name.clone()).collect();
-        let mut notices = Vec::new();
+        let (mut notices, mut names) = (Vec::new(), Vec::new());
         let mut put = |source: Source, tool: Arc<dyn AnyTool>, from: &Path, asks_itself: bool| {
             let name = tool.name().to_owned();
-            if let Some(problem) = unusable(&name) {
+            let (description, parameters) = (String::new(), tool.schema());
+            let definition = Definition { name: name.clone(), description, parameters };
+            if let Some(problem) = unusable(&definition) {
                 notices.push(format!("{}: {problem}", from.display()));
                 return;
             }
@@ -186,6 +232,7 @@ impl Scripts {
                 ));
             }
             registry.register_from(source, tool);
+            names.push(name);
         };
         let described = self.tools.iter().map(|script| async move {
             let described = script.describe(memory, None).await;
@@ -214,15 +261,7 @@ impl Scripts {
             let script = plugin.script();
             let described = plugin.describe(memory).await;
             if let Ok(Described { hooks, .. }) = &described {
-                let odd: Vec<&str> =
-                    hooks.iter().map(String::as_str).filter(|h| !KNOWN_HOOKS.contains(h)).collect();
-                if !odd.is_empty() {
-                    problems.push(format!(
-                        "{}: these of its hooks have no effect here: {}",
-                        script.path().display(),
-                        odd.join(", ")
-                    ));
-                }
+                problems.extend(without_effect(script.path(), hooks));
             }
             for definition in taken(script.path(), described, &mut problems) {
                 let tool = ScriptTool::new(Arc::clone(script), definition, session, agent);
@@ -231,8 +270,25 @@ impl Scripts {
         }
         notices.extend(problems);
         notices.extend(self.host.iter().flat_map(|host| host.take_notices()));
-        notices
+        (names, notices)
     }
+}
+
+/// What of a plugin does nothing here, said once for all of it.
+fn without_effect(path: &Path, hooks: &[String]) -> Vec<String> {
+    let other = |hook: &str| OTHER_WAYS.iter().find(|(name, _)| *name == hook);
+    let mut said: Vec<String> = hooks
+        .iter()
+        .filter_map(|hook| other(hook))
+        .map(|(_, words)| format!("{}: {words}", path.display()))
+        .collect();
+    let odd = |hook: &&str| !KNOWN_HOOKS.contains(hook) && other(hook).is_none();
+    let odd: Vec<&str> = hooks.iter().map(String::as_str).filter(odd).collect();
+    if !odd.is_empty() {
+        let odd = odd.join(", ");
+        said.push(format!("{}: these of its hooks have no effect here: {odd}", path.display()));
+    }
+    said
 }
 
 /// Off unless somebody wants it: most models do better with plain calls.
@@ -265,18 +321,6 @@ fn is_rule_key(name: &str, registry: &Registry) -> bool {
     RULE_KEYS.contains(&name)
         || shipped_defaults().rules.iter().any(|rule| rule.permission == name)
         || (registry.is_judged_by(name) && !of_script)
-}
-
-/// Providers take these letters and no others.
-fn unusable(name: &str) -> Option<String> {
-    const NAME_CHARS: usize = 64;
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(fits) {
-        return Some(format!(
-            "its tool \"{name}\" is not used: a name has 1 to {NAME_CHARS} letters, digits, _ and -"
-        ));
-    }
-    None
 }
 
 /// What scripts see: everything but our own keys and what steers a program's loader.

@@ -81,6 +81,17 @@ pub struct Desk {
 impl Workbench {
     /// Opens or makes a session and puts everything on the desk.
     pub async fn desk(&self, options: DeskOptions) -> Result<Desk, SetupError> {
+        if self.is_prepared {
+            return self.laid_out(options).await;
+        }
+        let mut prepared = self.clone();
+        let notices = prepared.prepare(options.mode).await;
+        let mut desk = prepared.laid_out(options).await?;
+        desk.notices.extend(notices);
+        Ok(desk)
+    }
+
+    async fn laid_out(&self, options: DeskOptions) -> Result<Desk, SetupError> {
         self.protection.begin(&self.paths.data);
         let before = match options.session {
             SessionChoice::New => None,
@@ -115,7 +126,7 @@ impl Workbench {
         let mut policy = self.policy(&agent, &stance);
         // What was too large for an answer is ours, and the model is told to look there.
         policy.allow_outputs(&Store::outputs(&log));
-        let (scripts, told) = Scripts::find(self);
+        let (scripts, told) = self.scripts();
         let mut all_hooks = self.hooks(&session, log.path(), None);
         all_hooks.extend(scripts.hooks(&session.header.session));
         let hooks = Arc::new(Hooks::new(all_hooks));
@@ -127,7 +138,7 @@ impl Workbench {
         let jobs = Jobs::default();
         let own_jobs = jobs.clone();
         let keeper = keeper.map(|k| k.with_jobs(move || !own_jobs.running().is_empty()));
-        let registry = self.registry_for(&jobs, Some(&session));
+        let registry = self.registry_for(&jobs, Some(&session), Some(&hooks));
         // Where the provider holds the answer to the form, the tool only takes what was said.
         let mut output_schema = None;
         if let Some(form) = options.answer_form {
@@ -143,40 +154,52 @@ impl Workbench {
         };
         notices.extend(told);
         let id = &session.header.session;
-        notices.extend(scripts.register(&registry, &gate, id, &agent.name).await);
+        let (own_tools, said) = scripts.register(&registry, &gate, id, &agent.name).await;
+        notices.extend(said);
         notices.extend(mcp::notices(&self.mcp));
         if options.cost.is_some() && chosen.price.is_none() {
             notices
                 .push("the price of this model is not known: --max-cost cannot be kept".to_owned());
         }
         let why = chosen.why.clone();
-        let handover = Handover {
-            bench: self.clone(),
-            gate: Arc::clone(&gate),
-            registry: registry.clone(),
-            outputs: Store::outputs(&log),
-            stance: stance.clone(),
-            before_planning: std::sync::Mutex::default(),
-            steps: options.steps,
-            effort: options.effort,
-            usual_steps: Budget::default().steps,
-        };
+        let (log_path, outputs) = (log.path().to_owned(), Store::outputs(&log));
         let station = Station {
             agent: agent.clone(),
             chosen,
             gate: Arc::clone(&gate),
             hooks,
-            registry,
+            registry: registry.clone(),
             log,
             session,
             budget,
             effort: options.effort,
             output_schema,
             depth: 0,
-            stance,
+            stance: stance.clone(),
             keeper,
         };
+        let handover = Handover {
+            bench: self.clone(),
+            gate: Arc::clone(&gate),
+            hooks: Arc::clone(&station.hooks),
+            registry,
+            employer: station.employer(self),
+            jobs: jobs.clone(),
+            own_tools,
+            log: log_path,
+            outputs,
+            stance,
+            before_planning: std::sync::Mutex::default(),
+            steps: options.steps,
+            effort: options.effort,
+            usual_steps: Budget::default().steps,
+        };
+        // What a session was told once stays as it was.
+        if station.session.system_prompt(&agent.name).is_none() {
+            notices.extend(self.fetch_instructions().await);
+        }
         let engine = station.engine(self).await?;
+        scripts.talk_to(engine.inbox());
         self.protection.sandbox().map_err(SetupError::Sandbox)?;
         let protection = self.protection.clone();
         Ok(Desk {
@@ -193,7 +216,7 @@ impl Workbench {
     }
 
     /// A session goes on in the mode that it had, unless another is named.
-    fn mode_of(&self, before: Option<&Session>, named: Option<Mode>) -> Mode {
+    pub(crate) fn mode_of(&self, before: Option<&Session>, named: Option<Mode>) -> Mode {
         let kept = before.and_then(kept_mode);
         named.or(kept).or(self.config.settings.permission_mode).unwrap_or_default()
     }

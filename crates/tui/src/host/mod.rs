@@ -6,6 +6,7 @@ mod lists;
 mod mention;
 mod own_command;
 mod past;
+mod renew;
 mod write_out;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,6 +109,7 @@ impl Host {
     }
 
     async fn introduce(&mut self) -> Result<(), SetupError> {
+        let told = self.bench.prepare(self.start.auto.then_some(Mode::Auto)).await;
         let bench = &self.bench;
         let agent = bench.agent(self.agent.as_deref())?;
         let home = bench.paths.home.display().to_string();
@@ -127,7 +129,7 @@ impl Host {
                 .collect(),
             directory: self.directory(),
             branch: self.branch(),
-            warnings: bench.config.warnings.clone(),
+            warnings: bench.config.warnings.iter().cloned().chain(told).collect(),
             sandbox: Some(short(&bench.protection.describe())),
             mode: self.start.auto.then(|| Mode::Auto.to_string()),
             ..Facts::default()
@@ -375,6 +377,7 @@ impl Host {
     }
 
     async fn prompt(&mut self, text: String) {
+        self.renew().await;
         if let Err(problem) = self.open().await {
             self.say(Level::Problem, problem.to_string(), Some("/models and /connect help.")).await;
             return self.tell(News::Idle).await;

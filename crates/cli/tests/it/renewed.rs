@@ -1,0 +1,150 @@
+//! What people change while the program runs, and what they keep on the network.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use toolwright_testkit::{Answer, Captured, ModelServer, Terminal, Wire};
+
+use crate::{folder, results};
+
+fn tools(request: &Captured) -> String {
+    request.body["tools"].to_string()
+}
+
+fn tool(said: &str) -> String {
+    format!(
+        "export default {{ description: 'says {said}', args: {{}}, execute: () => '{said}' }}\n"
+    )
+}
+
+#[test]
+fn a_change_counts_at_the_next_prompt_and_a_broken_one_leaves_all_as_it_was() {
+    let server = ModelServer::start([
+        Answer::call("say", json!({})),
+        Answer::text("One."),
+        Answer::call("say", json!({})),
+        Answer::text("Two."),
+        Answer::call("say", json!({})),
+        Answer::text("Three."),
+        Answer::call("say", json!({})),
+        Answer::text("Four."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let own = |file: &str, text: &str| {
+        let path = folder.root().join("home/.config/toolwright").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    own("tool/say.js", &tool("first"));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    own("tool/say.js", &tool("second"));
+    own("agent/helper.md", "---\ndescription: new here\nmode: subagent\n---\nHelp.\n");
+    own(
+        "plugin/p.js",
+        "export const P = async () => ({ 'chat.headers': async (i, o) => { o.headers['x-mark'] = 'yes' }, 'tool.execute.after': async (i, o) => { o.output += '!' } })\n",
+    );
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    terminal.wait_for("what they say now counts from here on");
+    assert_eq!(results(&server.last_request()), ["first", "second!"]);
+    assert!(tools(&server.last_request()).contains("says second"));
+    assert!(tools(&server.last_request()).contains("helper"), "the new agent can be given work");
+    assert_eq!(server.last_request().header("x-mark"), Some("yes"));
+    own("toolwright.json", "{ \"steps\": \"many\" }");
+    own("tool/say.js", &tool("third"));
+    terminal.wait_for("Ask anything");
+    terminal.keys("three\r");
+    terminal.wait_for("Three.");
+    terminal.wait_for("are not used");
+    assert_eq!(results(&server.last_request()).last().unwrap(), "second!");
+    own("toolwright.json", "{ \"permission\": { \"say\": \"deny\" } }");
+    terminal.wait_for("Ask anything");
+    terminal.keys("four\r");
+    terminal.wait_for("Four.");
+    assert!(!tools(&server.last_request()).contains("says third"), "what is denied is not offered");
+}
+
+#[test]
+fn what_a_project_would_run_counts_only_when_it_was_agreed_to() {
+    let server = ModelServer::start([
+        Answer::call("say", json!({})),
+        Answer::text("One."),
+        Answer::call("say", json!({})),
+        Answer::text("Two."),
+        Answer::call("say", json!({})),
+        Answer::text("Three."),
+    ]);
+    let folder =
+        folder().with_model(&server, Wire::Anthropic).file(".opencode/tool/say.js", &tool("first"));
+    folder.tw(&["trust"]).expect(0);
+    let terminal = Terminal::start(&folder, &["--trust", "-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    folder.write(".opencode/tool/say.js", &tool("second"));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    terminal.wait_for("not used: .opencode/tool/say.js changed since");
+    assert_eq!(results(&server.last_request()), ["first", "first"]);
+    folder.tw(&["trust"]).expect(0);
+    terminal.wait_for("Ask anything");
+    terminal.keys("three\r");
+    terminal.wait_for("Three.");
+    assert_eq!(results(&server.last_request()).last().unwrap(), "second");
+}
+
+/// Answers each request with a text, for as long as `open` says; and counts them.
+fn page(text: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/rules.md", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let mut reader = BufReader::new(stream);
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
+                line.clear();
+            }
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+                text.len()
+            );
+            reader.get_mut().write_all(answer.as_bytes()).ok();
+        }
+    });
+    (address, count)
+}
+
+#[test]
+fn instructions_come_from_the_network_once_and_are_kept() {
+    let server = ModelServer::start([Answer::text("a"), Answer::text("b"), Answer::text("c")]);
+    let (address, count) = page("rule-from-afar");
+    let gone = format!(
+        "http://{}/none.md",
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    );
+    let config = json!({ "instructions": [address, gone] }).to_string();
+    let folder = folder().with_model(&server, Wire::Anthropic).file("opencode.json", &config);
+    let run = ["run", "-m", "anthropic/m", "go"];
+    folder.tw(&run).expect(0);
+    assert_eq!(count.load(Ordering::SeqCst), 0, "an unknown folder makes us fetch nothing");
+    let trusted = ["run", "--trust", "-m", "anthropic/m", "go"];
+    let ran = folder.tw(&trusted).expect(0);
+    assert!(server.last_request().body["system"].to_string().contains("rule-from-afar"));
+    assert!(ran.stderr.contains(&format!("instructions: {gone} cannot be had")), "{}", ran.stderr);
+    assert!(ran.stderr.contains("goes on without it"), "{}", ran.stderr);
+    let kept = folder.root().join("data/toolwright/instructions");
+    assert_eq!(std::fs::read_dir(kept).unwrap().count(), 1);
+    folder.tw(&trusted).expect(0);
+    assert!(server.last_request().body["system"].to_string().contains("rule-from-afar"));
+}
