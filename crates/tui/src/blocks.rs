@@ -7,6 +7,7 @@ use toolwright::session::{Ending, Outcome};
 
 use crate::diff;
 use crate::markdown;
+use crate::picture::Picture;
 use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
@@ -58,6 +59,9 @@ pub struct Done {
     pub todos: Vec<(String, String)>,
     pub duration: Duration,
     pub facts: Vec<String>,
+    /// The session of an agent that did the work.
+    pub child: Option<String>,
+    pub pictures: Vec<Picture>,
 }
 
 impl From<&Outcome> for Done {
@@ -87,6 +91,8 @@ impl From<&Outcome> for Done {
             todos: todos.iter().map(todo).collect(),
             duration: Duration::from_millis(outcome.duration_ms),
             facts,
+            child: (outcome.tool == "task").then(|| text(&details["sessionId"])),
+            pictures: Vec::new(),
         }
     }
 }
@@ -116,6 +122,8 @@ pub struct View<'a> {
     pub details: bool,
     /// The model's reasoning in full.
     pub thinking: bool,
+    /// Images as blocks of colour.
+    pub pictures: bool,
     pub now: Duration,
 }
 
@@ -226,7 +234,13 @@ impl Call {
         let inner = View { columns: view.columns.saturating_sub(4).max(8), ..view };
         let body = match &self.done {
             None => self.running(inner),
-            Some(done) => self.settled(done, inner),
+            Some(done) => {
+                let mut body = self.settled(done, inner);
+                for picture in &done.pictures {
+                    body.extend(picture.render(inner.columns, inner.pictures, inner.theme));
+                }
+                body
+            }
         };
         for (n, line) in body.into_iter().enumerate() {
             let mark = if n == 0 { "  └ " } else { "    " };
@@ -292,11 +306,32 @@ impl Call {
         if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
     }
 
+    /// The session of the agent that does or did the work.
+    pub fn child(&self) -> Option<String> {
+        match &self.done {
+            Some(done) => done.child.clone().filter(|id| !id.is_empty()),
+            None if self.tool == "task" => Self::child_in(&self.progress).map(str::to_owned),
+            None => None,
+        }
+    }
+
+    /// The session that a report of progress names.
+    pub fn child_in(progress: &str) -> Option<&str> {
+        let rest = progress.strip_prefix("task_id ")?;
+        rest.split([',', ' ', '\n']).next().filter(|id| !id.is_empty())
+    }
+
+    /// What an agent is at.
+    pub fn doing(&self) -> String {
+        let text = harmless(self.progress.trim_end());
+        text.split_once(", ").map_or(String::new(), |(_, now)| now.to_owned())
+    }
+
     fn running(&self, view: View<'_>) -> Vec<Line> {
         let muted = view.theme.muted();
         let text = harmless(self.progress.trim_end());
         let shown = match self.tool.as_str() {
-            "task" => text.split_once(", ").map_or(String::new(), |(_, now)| now.to_owned()),
+            "task" => self.doing(),
             _ => text,
         };
         tail(&shown, OUTPUT_ROWS, view.columns, muted)

@@ -4,20 +4,24 @@ use toolwright::session::images::{Report, UndoOptions};
 use toolwright::session::{EntryId, Item};
 use toolwright::{Engine, Workbench};
 
+use crate::app::News;
+
 pub(super) enum Step {
     Undo,
     Redo,
-    /// To before the prompt with this number, counted from the session's first. Files stay as they are.
+    /// To before the prompt with this number, counted from the last. Files stay as they are.
     BackTo(usize),
 }
 
-/// What was done, or why it was not.
+/// What was done, with what the person had said, to be said anew; or why it was not.
 pub(super) async fn step(
     bench: &Workbench,
     engine: Option<&mut Engine>,
     step: Step,
-) -> Result<String, String> {
+) -> Result<(String, Option<String>), String> {
     let engine = engine.ok_or("There is nothing to take back yet")?;
+    let last = engine.session().last_prompt().map(|prompt| super::past::said(&prompt.content));
+    let draft = last.filter(|_| matches!(step, Step::Undo));
     let workers = bench.store().workers(&engine.session().header);
     let (word, done) = match step {
         Step::Undo => {
@@ -32,13 +36,26 @@ pub(super) async fn step(
             ("Gone back to before", engine.undo(&words, &workers).await)
         }
     };
-    done.map(|report| told(bench, word, &report)).map_err(|error| error.to_string())
+    let report = done.map_err(|error| error.to_string())?;
+    Ok((told(bench, word, &report), draft))
+}
+
+impl super::Host {
+    /// The conversation is another one now.
+    pub(super) async fn rewound(&self, draft: Option<String>) {
+        let Some(table) = &self.desk else { return };
+        let (blocks, _) = super::past::blocks(table.engine.session());
+        self.tell(News::Rewound(blocks)).await;
+        if let Some(draft) = draft {
+            self.tell(News::Draft(draft)).await;
+        }
+    }
 }
 
 fn prompt(engine: &Engine, number: usize) -> Option<EntryId> {
     let session = engine.session();
     let items = session.items().iter().zip(session.places());
-    let mut prompts = items.filter(|(item, _)| matches!(item, Item::Prompt(_)));
+    let mut prompts = items.rev().filter(|(item, _)| matches!(item, Item::Prompt(_)));
     prompts.nth(number).map(|(_, place)| place.id)
 }
 

@@ -1,6 +1,6 @@
 //! What the lists show.
 
-use toolwright::llm::{PROVIDERS, models_of};
+use toolwright::llm::{PROVIDERS, find_local_servers, models_of};
 use toolwright::session::{Item, Session};
 use toolwright::{Jobs, Workbench};
 
@@ -9,7 +9,6 @@ use crate::blocks::seconds;
 
 pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
     match kind {
-        Kind::Models => models(bench),
         Kind::Sessions => sessions(bench),
         Kind::Jobs => jobs.map(|jobs| jobs.list()).unwrap_or_default().iter().map(job).collect(),
         Kind::Providers => PROVIDERS
@@ -21,7 +20,8 @@ pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Ro
                 value: provider.id.to_owned(),
             })
             .collect(),
-        Kind::Agents | Kind::Themes | Kind::Commands | Kind::Messages => Vec::new(),
+        // These are known elsewhere.
+        _ => Vec::new(),
     }
 }
 
@@ -37,7 +37,25 @@ fn job(job: &toolwright::JobInfo) -> Row {
     }
 }
 
-fn models(bench: &Workbench) -> Vec<Row> {
+/// Those of providers that have a key or are configured, and what servers on this machine offer.
+pub(super) async fn models(bench: &Workbench) -> Vec<Row> {
+    let mut rows = known_models(bench);
+    if bench.variable("TOOLWRIGHT_LOCAL_SERVERS").as_deref() != Some("off") {
+        for server in find_local_servers().await {
+            let row = |name: &String| {
+                let value = format!("{}/{name}", server.provider.id);
+                let about = format!("on this machine, {}", server.provider.name);
+                Row { label: value.clone(), about, value }
+            };
+            let new: Vec<Row> = server.models.iter().map(row).collect();
+            rows.retain(|row| !new.iter().any(|other| other.value == row.value));
+            rows.splice(0..0, new);
+        }
+    }
+    rows
+}
+
+fn known_models(bench: &Workbench) -> Vec<Row> {
     let refreshed = bench.refreshed_models();
     let settings = &bench.config.settings;
     let env = |name: &str| bench.variable(name);
@@ -86,6 +104,9 @@ fn ago(time: std::time::Duration) -> String {
 
 /// The last that was said in a session.
 pub(super) fn preview(bench: &Workbench, id: &str) -> String {
+    if let Some(server) = id.strip_prefix("mcp:") {
+        return super::servers::preview(bench, server);
+    }
     let Ok(session) = bench.store().peek(id) else { return String::new() };
     let mut lines = Vec::new();
     if let Some(prompt) = session.last_prompt() {

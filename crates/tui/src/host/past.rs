@@ -62,7 +62,7 @@ pub(super) fn blocks(session: &Session) -> (Vec<Block>, usize) {
 }
 
 /// What the person said, without the files that came with it.
-fn said(content: &[Content]) -> String {
+pub(super) fn said(content: &[Content]) -> String {
     let own = content.iter().filter(|part| match part {
         Content::Text { text } => !text.starts_with("<file path="),
         Content::Media(_) => true,
