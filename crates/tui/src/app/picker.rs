@@ -84,12 +84,27 @@ impl Picker {
         self.preview = Some((value.to_owned(), harmless(text)));
     }
 
+    /// Rows that have what was written come before those that only have its letters.
     fn narrow(&mut self) {
-        let text = |row: &Row| format!("{} {}", row.label, row.about);
-        let texts: Vec<String> = self.rows.iter().map(text).collect();
-        let query = self.query.text().to_lowercase();
-        let all = texts.iter().enumerate().map(|(n, text)| (text.as_str(), n));
-        self.fitting = fuzzy::best(&query, all, usize::MAX);
+        let query = self.query.text().trim().to_lowercase();
+        let rank = |row: &Row| {
+            let (label, about) = (row.label.to_lowercase(), row.about.to_lowercase());
+            if query.is_empty() || label.starts_with(&query) {
+                return Some((0, 0));
+            }
+            if label.contains(&query) {
+                return Some((1, 0));
+            }
+            let has = |word: &str| label.contains(word) || about.contains(word);
+            if query.split_whitespace().all(has) {
+                return Some((2, 0));
+            }
+            fuzzy::score(&query, &label).map(|score| (3, -score))
+        };
+        let ranked = self.rows.iter().enumerate().filter_map(|(n, row)| Some((rank(row)?, n)));
+        let mut fitting: Vec<((i32, i32), usize)> = ranked.collect();
+        fitting.sort_unstable();
+        self.fitting = fitting.into_iter().map(|(_, n)| n).collect();
         self.selected = self.selected.min(self.fitting.len().saturating_sub(1));
     }
 

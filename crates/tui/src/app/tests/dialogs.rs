@@ -225,8 +225,8 @@ fn commands_that_people_wrote_are_offered_and_sent() {
 fn what_servers_offer_is_asked_for_once_and_completes() {
     let mut desk = Desk::new(80, 16);
     desk.app.facts.servers = true;
-    desk.write("see @note");
-    desk.write("s");
+    desk.write("see @no");
+    desk.write("t");
     assert_eq!(desk.orders, [Order::Offered]);
     let pair = |name: &str, about: &str| (name.to_owned(), about.to_owned());
     let resources = vec![pair("docs:note://1", "the first note")];
