@@ -87,6 +87,11 @@ impl PermissionGate {
         self.rules.policy().approvals().to_vec()
     }
 
+    /// What a person agreed to under another door of the same run.
+    pub fn approve(&self, approvals: &[Approval]) {
+        self.rules.approve(approvals);
+    }
+
     /// Takes back what was agreed to. Whoever keeps it for longer is told by whoever asks for this.
     pub fn forget(&self, approval: &Approval) {
         self.rules.policy().forget(approval);

@@ -48,7 +48,8 @@ impl Picture {
             return Some(Self { label: named(""), width: 0, pixels: Vec::new() });
         };
         let label = named(&format!("{}×{} ", image.width(), image.height()));
-        let small = image.thumbnail(COLUMNS, ROWS * 2).to_rgb8();
+        let fits = image.width() <= COLUMNS && image.height() <= ROWS * 2;
+        let small = if fits { image } else { image.thumbnail(COLUMNS, ROWS * 2) }.to_rgb8();
         let width = small.width() as usize;
         let pixels = small.pixels().map(|pixel| pixel.0).collect();
         Some(Self { label, width, pixels })

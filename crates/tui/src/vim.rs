@@ -133,7 +133,9 @@ impl Vim {
                 }
                 return Did::Taken;
             }
-            (Some('g'), 'g') => return self.go(Motion { to: 0, lines: true, inclusive: false }, editor),
+            (Some('g'), 'g') => {
+                return self.go(Motion { to: 0, lines: true, inclusive: false }, editor);
+            }
             (Some(_), _) => {
                 self.forget();
                 return Did::Taken;
@@ -186,7 +188,8 @@ impl Vim {
             'w' => {
                 let to = repeat(&|at| word_next(text, at));
                 // The last word of a line ends with the line.
-                let to = if self.operator.is_some() && count == 1 { to.min(end.max(at)) } else { to };
+                let to =
+                    if self.operator.is_some() && count == 1 { to.min(end.max(at)) } else { to };
                 motion(to, false)
             }
             'b' => motion(repeat(&|at| word_back(text, at)), false),

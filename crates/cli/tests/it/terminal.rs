@@ -222,10 +222,9 @@ fn a_server_asks_the_person_and_shows_how_it_stands() {
 
 #[test]
 fn agents_at_work_are_looked_at_and_their_questions_come_in_order() {
-    let said = |request: &toolwright_testkit::Captured| request.messages()[0]["content"].to_string();
-    let task = |prompt: &str| {
-        json!({"description": "make it", "prompt": prompt, "subagent_type": "general"})
-    };
+    let said =
+        |request: &toolwright_testkit::Captured| request.messages()[0]["content"].to_string();
+    let task = |prompt: &str| json!({"description": "make it", "prompt": prompt, "subagent_type": "general"});
     let touch = |name: &str| Answer::call("bash", json!({"command": format!("touch {name}")}));
     let server = ModelServer::answering(move |request| {
         let turns = request.messages().len();

@@ -18,6 +18,8 @@ enum Does {
     Order(fn() -> Order),
     Act(Action),
     Mode,
+    Effort,
+    Diff,
     Rename,
     Export,
     Share,
@@ -43,6 +45,7 @@ pub(super) const COMMANDS: &[Command] = &[
     command!("models", ["model", "mo"], "choose the model", Does::Pick(Kind::Models)),
     command!("agents", ["agent"], "choose the agent", Does::Pick(Kind::Agents)),
     command!("mode", [], "how much is asked (/mode NAME)", Does::Mode),
+    command!("effort", ["variants"], "how much the model thinks", Does::Effort),
     command!("themes", ["theme"], "choose the colours", Does::Pick(Kind::Themes)),
     command!("connect", ["login"], "keep a key for a provider", Does::Pick(Kind::Providers)),
     command!("compact", ["summarize"], "shorten the conversation", Does::Order(|| Order::Compact)),
@@ -63,6 +66,7 @@ pub(super) const COMMANDS: &[Command] = &[
         "look at agents that work for this one",
         Does::Act(Action::Children)
     ),
+    command!("diff", ["changes"], "what was changed in this conversation", Does::Diff),
     command!("copy", [], "copy the last answer", Does::Act(Action::Copy)),
     command!("export", [], "to a file: /export NAME.md, .html or .json", Does::Export),
     command!("share", [], "to a page that can be sent", Does::Share),
@@ -187,6 +191,9 @@ impl App {
             Does::Act(action) => self.act(action),
             Does::Mode if rest.is_empty() => self.pick(Kind::Modes),
             Does::Mode => self.change_mode(Some(rest)),
+            Does::Effort if rest.is_empty() => self.pick(Kind::Efforts),
+            Does::Effort => self.change_effort(rest),
+            Does::Diff => self.show_changes(),
             Does::Rename => self.rename(rest),
             Does::Export => {
                 let name = (!rest.is_empty()).then(|| rest.to_owned());

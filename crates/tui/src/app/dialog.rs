@@ -43,11 +43,12 @@ type Drawing = (Vec<Line>, Option<(usize, usize)>);
 impl App {
     pub(super) fn overlay_key(&mut self, key: Key) {
         let closes = key.code == Code::Escape || key == Key::ctrl('c');
+        let columns = self.width();
         match &mut self.overlay {
             Some(Overlay::Picker(_)) => self.picker_key(key),
             Some(Overlay::Page { lines, top, .. }) => {
                 let page = self.rows.saturating_sub(4).max(1);
-                let most = lines.len().saturating_sub(page);
+                let most = page_rows(lines, columns).len().saturating_sub(page);
                 match key.code {
                     _ if closes => self.overlay = None,
                     Code::Up | Code::Char('k') => *top = top.saturating_sub(1),
@@ -195,10 +196,13 @@ impl App {
             Overlay::Page { title, lines, top } => {
                 let page = height.saturating_sub(2).max(1);
                 let mut head = Line::styled(format!("{title} "), heading);
+                let lines = page_rows(lines, columns);
                 let more = lines.len() > page;
-                head.push(if more { "up and down · esc closes" } else { "esc closes" }, theme.muted());
-                let rows = lines.iter().skip(*top).take(page);
-                let rows = rows.map(|row| Line::plain(width::cut(row, columns)));
+                head.push(
+                    if more { "up and down · esc closes" } else { "esc closes" },
+                    theme.muted(),
+                );
+                let rows = lines.into_iter().skip(*top).take(page);
                 let all = std::iter::once(width::cut_line(&head, columns)).chain(rows);
                 (all.collect(), None)
             }
@@ -208,9 +212,10 @@ impl App {
                         let count = editor.text().chars().count().min(40);
                         ("•".repeat(count), count)
                     }
-                    LineFor::Rename(_) => {
-                        (width::flat(editor.text()), width::of(&width::flat(editor.before_cursor())))
-                    }
+                    LineFor::Rename(_) => (
+                        width::flat(editor.text()),
+                        width::of(&width::flat(editor.before_cursor())),
+                    ),
                 };
                 let head = format!("{what} ");
                 let at = width::of(&head) + at;
@@ -227,6 +232,21 @@ impl App {
             }
         }
     }
+}
+
+/// Long lines go on below what they begin with: a name in a first column stays alone.
+fn page_rows(lines: &[String], columns: usize) -> Vec<Line> {
+    let wrapped = |line: &String| {
+        let inside = line.trim_start();
+        let indent = line.len() - inside.len();
+        let column = inside.find("  ").map_or(0, |gap| {
+            let rest = &inside[gap..];
+            gap + (rest.len() - rest.trim_start().len())
+        });
+        let hang = if column > 0 && indent + column < columns / 2 { column } else { 2 };
+        width::wrap(&Line::plain(line.as_str()), columns, indent + hang)
+    };
+    lines.iter().flat_map(wrapped).collect()
 }
 
 pub(super) fn mode_means(mode: Mode) -> &'static str {

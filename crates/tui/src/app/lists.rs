@@ -1,10 +1,11 @@
 //! The lists: what is in each, and what becomes of what was chosen.
 
+use toolwright::llm::Effort;
 use toolwright::permission::Mode;
 
 use super::dialog::mode_means;
-use super::{App, Effect, Kind, LineFor, Order, Overlay, Picker, Row};
-use crate::blocks::Block;
+use super::{App, Effect, Going, Kind, LineFor, Order, Overlay, Picker, Row};
+use crate::blocks::{Block, Level};
 use crate::editor::Editor;
 use crate::key::{Code, Key};
 use crate::keymap::Action;
@@ -33,6 +34,7 @@ impl App {
             Kind::Messages => Some(self.message_rows()),
             Kind::Keys => Some(self.key_rows()),
             Kind::Modes => Some(self.mode_rows()),
+            Kind::Efforts => Some(effort_rows()),
             Kind::Children => Some(self.child_rows()),
         };
         let mut picker = Picker::new(kind, rows);
@@ -99,9 +101,11 @@ impl App {
     fn key_rows(&self) -> Vec<Row> {
         let row = |action: Action| Row {
             label: action.about().to_owned(),
-            about: match (self.keymap.keys_of(action), self.prefs.keys.contains_key(action.name())) {
-                (keys, false) => format!("{keys}  ({})", action.name()),
-                (keys, true) => format!("{keys}  ({}, your own)", action.name()),
+            about: {
+                let keys = Some(self.keymap.keys_of(action)).filter(|keys| !keys.is_empty());
+                let own = self.prefs.keys.contains_key(action.name());
+                let own = if own { ", your own" } else { "" };
+                format!("{}  ({}{own})", keys.as_deref().unwrap_or("no key"), action.name())
             },
             value: action.name().to_owned(),
         };
@@ -143,9 +147,7 @@ impl App {
                 return;
             }
             (Code::Enter, _) => return self.picked(),
-            (Code::Char(' '), false)
-                if picker.kind == Kind::Servers && picker.query.is_empty() =>
-            {
+            (Code::Char(' '), false) if picker.kind == Kind::Servers && picker.query.is_empty() => {
                 return self.picked();
             }
             (Code::Char(c), true) if self.picker_command(c, doomed) => {}
@@ -178,6 +180,13 @@ impl App {
                 if let Some((id, _)) = current {
                     self.overlay = None;
                     self.order(Order::Open { id, fork: true });
+                }
+            }
+            (Kind::Messages, 'u' | 'o') => {
+                let going = if c == 'u' { Going::WithFiles } else { Going::InACopy };
+                if let Some((value, _)) = current {
+                    self.overlay = None;
+                    self.go_back_to(&value, going);
                 }
             }
             (Kind::Sessions, 'r') => {
@@ -224,7 +233,8 @@ impl App {
         let Some(Overlay::Picker(picker)) = &mut self.overlay else { return };
         if doomed.as_deref() != Some(id.as_str()) {
             picker.doomed = Some(id);
-            let text = format!("ctrl+d again deletes \"{}\" for good", crate::width::cut(title, 40));
+            let text =
+                format!("ctrl+d again deletes \"{}\" for good", crate::width::cut(title, 40));
             return self.hint(&text);
         }
         let rows = picker.rows.iter().filter(|row| row.value != id).cloned().collect();
@@ -277,7 +287,7 @@ impl App {
                 self.save();
             }
             Kind::Commands => self.run_command(&value, ""),
-            Kind::Messages => self.go_back_to(&value),
+            Kind::Messages => self.go_back_to(&value, Going::WordsOnly),
             Kind::Providers => {
                 let what = format!("Key for {label}");
                 let (purpose, editor) = (LineFor::Key(value), Editor::default());
@@ -290,12 +300,23 @@ impl App {
             }
             Kind::Skills => self.editor.set(&format!("/{value} ")),
             Kind::Modes => self.change_mode(Some(&value)),
+            Kind::Efforts => self.change_effort(&value),
             Kind::Children => self.order(Order::Child(value)),
             Kind::Servers | Kind::Permissions | Kind::Jobs => {}
         }
     }
 
-    fn go_back_to(&mut self, value: &str) {
+    pub(super) fn change_effort(&mut self, name: &str) {
+        let Some((_, about, effort)) = EFFORTS.iter().find(|(own, ..)| *own == name) else {
+            let names: Vec<&str> = EFFORTS.iter().map(|(name, ..)| *name).collect();
+            let text = format!("there is no effort \"{name}\": {}", names.join(", "));
+            return self.say(Level::Problem, &text, None);
+        };
+        self.hint(&format!("{name}: {about}"));
+        self.order(Order::Effort(*effort));
+    }
+
+    fn go_back_to(&mut self, value: &str, going: Going) {
         let Ok(n) = value.parse::<usize>() else { return };
         let mut said = self.blocks.iter().rev().filter_map(|block| match block {
             Block::User(text) => Some(text.clone()),
@@ -303,7 +324,7 @@ impl App {
         });
         if let Some(text) = said.nth(n) {
             self.editor.set(&text);
-            self.order(Order::Back(n));
+            self.order(Order::Back(n, going));
         }
     }
 
@@ -335,6 +356,26 @@ impl App {
         let prefs = self.prefs.clone();
         self.effect(Effect::Save(prefs));
     }
+}
+
+/// How much a model may think, where it can be told.
+const EFFORTS: &[(&str, &str, Option<Effort>)] = &[
+    ("usual", "as the agent or the model has it", None),
+    ("off", "answers at once", Some(Effort::Off)),
+    ("minimal", "hardly thinks", Some(Effort::Minimal)),
+    ("low", "thinks a little", Some(Effort::Low)),
+    ("medium", "thinks", Some(Effort::Medium)),
+    ("high", "thinks it over", Some(Effort::High)),
+    ("max", "thinks as much as it can", Some(Effort::Max)),
+];
+
+fn effort_rows() -> Vec<Row> {
+    let row = |(name, about, _): &(&str, &str, _)| Row {
+        label: (*name).to_owned(),
+        about: (*about).to_owned(),
+        value: (*name).to_owned(),
+    };
+    EFFORTS.iter().map(row).collect()
 }
 
 fn pair((name, about): &(String, String)) -> Row {

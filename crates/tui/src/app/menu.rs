@@ -104,7 +104,8 @@ impl App {
             insert: format!("/{name} "),
         };
         let rows = self.command_rows().into_iter().map(|row| item(&row.value, row.about));
-        let skills = self.facts.skills.iter().map(|(name, about)| (name, format!("skill: {about}")));
+        let skills =
+            self.facts.skills.iter().map(|(name, about)| (name, format!("skill: {about}")));
         let prompts = self.facts.prompts.iter().map(|(name, about)| (name, about.clone()));
         rows.chain(skills.chain(prompts).map(|(name, about)| item(name, about))).collect()
     }

@@ -19,6 +19,7 @@ mod vim_keys;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use toolwright::llm::Effort;
 use toolwright::permission::Mode;
 use toolwright::session::QueueKind;
 use toolwright::tool::Replies;
@@ -175,6 +176,16 @@ pub(crate) struct Facts {
     pub warnings: Vec<String>,
 }
 
+/// How one goes back to an earlier message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Going {
+    /// Files stay as they are.
+    WordsOnly,
+    WithFiles,
+    /// This session stays as it is, and a copy goes on from there.
+    InACopy,
+}
+
 /// A command that somebody wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnCommand {
@@ -213,7 +224,7 @@ pub(crate) enum Order {
     Undo,
     Redo,
     /// Back to before the prompt with this number, counted from the last.
-    Back(usize),
+    Back(usize, Going),
     Key {
         provider: String,
         key: String,
@@ -222,6 +233,8 @@ pub(crate) enum Order {
     Trust(Option<bool>),
     OpenAddress(String),
     Mode(Mode),
+    /// How much the model thinks; nothing is as usual.
+    Effort(Option<Effort>),
     /// A command that somebody wrote, or a prompt of a server.
     Command {
         name: String,

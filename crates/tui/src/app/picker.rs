@@ -25,6 +25,7 @@ pub(crate) enum Kind {
     Keys,
     Skills,
     Modes,
+    Efforts,
     /// Agents that work for this one.
     Children,
 }
@@ -116,24 +117,36 @@ impl Picker {
         match self.kind {
             Kind::Models => ("Models", "enter use · ctrl+f favourite · esc close"),
             Kind::Agents => ("Agents", "enter use · esc close"),
-            Kind::Sessions => (
-                "Sessions",
-                "enter open · ctrl+o copy · ctrl+r rename · ctrl+d delete · esc close",
-            ),
+            Kind::Sessions => {
+                ("Sessions", "enter open · ctrl+o copy · ctrl+r rename · ctrl+d delete · esc close")
+            }
             Kind::Themes => ("Themes", "enter use · esc back"),
             Kind::Commands => ("Commands", "enter run · esc close"),
-            Kind::Messages => ("Back to", "enter edit it again · esc close"),
+            Kind::Messages => (
+                "Back to",
+                "enter edit it again · ctrl+u undo files too · ctrl+o in a copy · esc close",
+            ),
             Kind::Jobs => ("Background jobs", "ctrl+k end all · esc close"),
             Kind::Providers => ("Connect", "enter give a key · esc close"),
-            Kind::Servers => (
-                "MCP servers",
-                "enter connect or disconnect · ctrl+s sign in · ctrl+o sign out · esc close",
-            ),
+            Kind::Servers => {
+                ("MCP servers", "enter on or off · ctrl+s sign in · ctrl+o sign out · esc close")
+            }
             Kind::Permissions => ("Permissions", "ctrl+d take back what was agreed to · esc close"),
             Kind::Keys => ("Keys", "enter press another · ctrl+d the usual one · esc close"),
             Kind::Skills => ("Skills", "enter use · esc close"),
             Kind::Modes => ("Mode", "enter use · esc close"),
+            Kind::Efforts => ("Effort", "enter use · esc close"),
             Kind::Children => ("Agents at work", "enter look at it · esc close"),
+        }
+    }
+
+    fn nothing(&self) -> &'static str {
+        match self.kind {
+            Kind::Servers => "no MCP server is configured: tw mcp add NAME -- COMMAND adds one",
+            Kind::Jobs => "nothing runs in the background",
+            Kind::Skills => "no skill is installed",
+            Kind::Sessions => "no session in this folder yet",
+            _ => "there is nothing here",
         }
     }
 
@@ -143,7 +156,11 @@ impl Picker {
         self.selected = match (key.code, key.ctrl) {
             (Code::Up, _) | (Code::Char('p'), true) => self.selected.checked_sub(1).unwrap_or(last),
             (Code::Down, _) | (Code::Char('n'), true) => {
-                if self.selected >= last { 0 } else { self.selected + 1 }
+                if self.selected >= last {
+                    0
+                } else {
+                    self.selected + 1
+                }
             }
             (Code::PageUp, _) => self.selected.saturating_sub(10),
             (Code::PageDown, _) => (self.selected + 10).min(last),
@@ -162,7 +179,8 @@ impl Picker {
 
     /// Further rows, behind those that are there.
     pub(super) fn add(&mut self, rows: Vec<Row>) {
-        let new = rows.into_iter().filter(|row| !self.rows.iter().any(|own| own.value == row.value));
+        let new =
+            rows.into_iter().filter(|row| !self.rows.iter().any(|own| own.value == row.value));
         let all: Vec<Row> = self.rows.iter().cloned().chain(new).collect();
         self.fill(all);
     }
@@ -187,7 +205,7 @@ impl Picker {
         if self.fitting.is_empty() {
             let text = match (self.waiting, self.rows.is_empty()) {
                 (true, _) => "…",
-                (false, true) => "there is nothing here",
+                (false, true) => self.nothing(),
                 (false, false) => "nothing fits",
             };
             lines.push(Line::styled(format!("  {text}"), muted));
@@ -218,9 +236,10 @@ impl Picker {
         if self.current().is_none_or(|row| row.value != *value) {
             return Vec::new();
         }
-        let rows = text.lines().take(PREVIEW_ROWS);
         let bar = || Line::styled("  │ ", Style::fg(theme.border));
-        let room = columns.saturating_sub(4);
-        rows.map(|row| bar().with(width::cut(row, room), theme.muted())).collect()
+        let room = columns.saturating_sub(4).max(1);
+        let lines = text.lines().map(|row| Line::styled(row, theme.muted()));
+        let rows = lines.flat_map(|line| width::wrap(&line, room, 2)).take(PREVIEW_ROWS);
+        rows.map(|row| bar().joined(row)).collect()
     }
 }

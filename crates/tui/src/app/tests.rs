@@ -518,10 +518,15 @@ fn escape_twice_offers_the_earlier_messages() {
     desk.escape();
     desk.escape();
     desk.matches("back-60x16");
+    desk.press(Key::ctrl('u'));
+    assert_eq!(desk.orders.last(), Some(&Order::Back(0, Going::WithFiles)));
+    desk.press(Key::ctrl('c'));
+    desk.escape();
+    desk.escape();
     desk.press(Key::plain(Code::Down));
     desk.enter();
     assert_eq!(desk.app.editor.text(), "first");
-    assert_eq!(desk.orders.last(), Some(&Order::Back(1)));
+    assert_eq!(desk.orders.last(), Some(&Order::Back(1, Going::WordsOnly)));
 }
 
 #[test]

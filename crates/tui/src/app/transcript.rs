@@ -44,6 +44,23 @@ impl App {
         self.show_transcript(Some(Child { id, title, blocks }));
     }
 
+    /// The changes of this conversation, whole, one behind the other.
+    pub(super) fn show_changes(&mut self) {
+        let changes = self.blocks.iter().filter(|block| match block {
+            Block::Call(call) => call.done.as_ref().is_some_and(|done| done.diff.is_some()),
+            _ => false,
+        });
+        let blocks: Vec<Block> = changes.cloned().collect();
+        if blocks.is_empty() {
+            return self.hint("nothing was changed by a tool that shows its changes");
+        }
+        // Named like no session is.
+        self.open_transcript_of("changes".to_owned(), "Changes".to_owned(), blocks);
+        if let Some(transcript) = &mut self.transcript {
+            (transcript.unfolded, transcript.top) = (true, 0);
+        }
+    }
+
     fn show_transcript(&mut self, child: Option<Child>) {
         let mut transcript = Transcript {
             top: usize::MAX,

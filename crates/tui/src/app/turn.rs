@@ -179,8 +179,8 @@ impl App {
         if facts.demo {
             self.say(
                 Level::Notice,
-                "No key and no local server was found: the built-in demo model answers meanwhile.\n\
-                 /connect keeps a key for a provider (enter opens it); or set ANTHROPIC_API_KEY, …\n\
+                "No key and no local server found: the built-in demo model answers for now.\n\
+                 /connect (or just enter) keeps a provider's key; or set ANTHROPIC_API_KEY, …\n\
                  Ollama, LM Studio, llama.cpp and vLLM are found by themselves when they run.",
                 None,
             );

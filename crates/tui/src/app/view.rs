@@ -132,6 +132,11 @@ impl App {
     }
 
     fn activity_line(&self, columns: usize) -> Line {
+        if self.asks.iter().any(super::Ask::is_of_turn) && !self.aborted {
+            // Nothing moves but the person.
+            let line = Line::styled("⠿ Waiting for you", Style::fg(self.theme.warning));
+            return width::cut_line(&line, columns);
+        }
         let took = self.now.saturating_sub(self.since);
         let frame = SPINNER[(self.now.as_millis() / 100) as usize % SPINNER.len()];
         let mut line = Line::styled(format!("{frame} "), Style::fg(self.theme.accent));
@@ -240,7 +245,8 @@ impl App {
             return Line::styled(width::cut(&text, columns), Style::fg(self.theme.warning));
         }
         if !self.ready {
-            return Line::styled("starting …", muted);
+            let text = if self.asks.is_empty() { "starting …" } else { "" };
+            return Line::styled(text, muted);
         }
         if !self.asks.is_empty() && (self.overlay.is_some() || self.held) {
             let text = match self.held {

@@ -5,12 +5,13 @@ use toolwright::session::{EntryId, Item};
 use toolwright::{Engine, Workbench};
 
 use crate::app::News;
+use crate::blocks::Level;
 
 pub(super) enum Step {
     Undo,
     Redo,
-    /// To before the prompt with this number, counted from the last. Files stay as they are.
-    BackTo(usize),
+    /// To before the prompt with this number, counted from the last; with its files or without.
+    BackTo(usize, bool),
 }
 
 /// What was done, with what the person had said, to be said anew; or why it was not.
@@ -29,10 +30,9 @@ pub(super) async fn step(
             ("Undone", engine.undo(&all, &workers).await)
         }
         Step::Redo => ("Done again", engine.redo(false, &workers).await),
-        Step::BackTo(number) => {
+        Step::BackTo(number, files) => {
             let to = prompt(engine, number).ok_or("That message is no longer there")?;
-            let words =
-                UndoOptions { to: Some(to), files: false, conversation: true, dry_run: false };
+            let words = UndoOptions { to: Some(to), files, conversation: true, dry_run: false };
             ("Gone back to before", engine.undo(&words, &workers).await)
         }
     };
@@ -41,6 +41,25 @@ pub(super) async fn step(
 }
 
 impl super::Host {
+    /// Goes on in a copy that ends before a prompt, counted from the last.
+    pub(super) async fn copy_from(&mut self, number: usize) {
+        let Some(table) = &self.desk else {
+            return self.say(Level::Notice, "There is nothing to copy yet", None).await;
+        };
+        let items = table.engine.session().items();
+        let mut prompts =
+            items.iter().enumerate().rev().filter(|(_, item)| matches!(item, Item::Prompt(_)));
+        let Some((at, _)) = prompts.nth(number) else {
+            return self.say(Level::Notice, "That message is no longer there", None).await;
+        };
+        self.close().await;
+        (self.fork, self.from) = (true, Some((at + 1).to_string()));
+        if let Err(problem) = self.open().await {
+            self.say(Level::Problem, problem.to_string(), None).await;
+        }
+        (self.fork, self.from) = (false, None);
+    }
+
     /// The conversation is another one now.
     pub(super) async fn rewound(&self, draft: Option<String>) {
         let Some(table) = &self.desk else { return };

@@ -53,6 +53,10 @@ impl Host {
             table.gate.set_mode(mode);
         }
         self.tell(News::Mode(mode)).await;
+        // Another agent would end what runs in the background.
+        if self.desk.as_ref().is_some_and(|table| !table.jobs.running().is_empty()) {
+            return;
+        }
         let is_planning = self.agent.as_deref() == Some(PLAN_AGENT);
         let next = match (mode == Mode::Plan, is_planning) {
             (true, false) if self.bench.agent(Some(PLAN_AGENT)).is_ok() => {
@@ -116,8 +120,12 @@ impl Host {
         let directory = Some(self.bench.workspace.directory().display().to_string());
         tokio::task::spawn_blocking(move || {
             use toolwright::session::{FOUND_END, FOUND_START, Index, Wanted};
-            let wanted =
-                Wanted { directory, search: Some(query.clone()), limit: Some(20), ..Wanted::default() };
+            let wanted = Wanted {
+                directory,
+                search: Some(query.clone()),
+                limit: Some(20),
+                ..Wanted::default()
+            };
             let Ok(found) = Index::open(&store).and_then(|mut index| index.list(&wanted)) else {
                 return;
             };
@@ -128,6 +136,17 @@ impl Host {
             };
             let rows = found.into_iter().map(row).collect();
             ui.blocking_send(Input::News(Box::new(News::Searched { query, rows }))).ok();
+        });
+    }
+
+    /// From the index, which knows names and numbers; brought up to date beside everything else.
+    fn list_sessions(&self) {
+        let (store, ui) = (self.bench.store(), self.ui.clone());
+        let folder = self.bench.workspace.directory().to_owned();
+        tokio::task::spawn_blocking(move || {
+            let rows = super::lists::sessions(&store, &folder);
+            let news = News::Rows { kind: Kind::Sessions, rows };
+            ui.blocking_send(Input::News(Box::new(news))).ok();
         });
     }
 
@@ -146,11 +165,12 @@ impl Host {
     pub(super) async fn list(&self, kind: Kind, table: Option<super::Around<'_>>) {
         let rows = match kind {
             Kind::Servers => return self.list_servers().await,
+            Kind::Sessions => return self.list_sessions(),
             Kind::Permissions => {
                 super::rules::rows(&self.bench, self.agent.as_deref(), table.map(|t| t.gate))
             }
             Kind::Models => super::lists::models(&self.bench).await,
-            _ => super::lists::rows(&self.bench, kind, table.map(|t| t.jobs)),
+            _ => super::lists::rows(kind, table.map(|t| t.jobs)),
         };
         self.tell(News::Rows { kind, rows }).await;
     }

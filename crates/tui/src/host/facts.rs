@@ -80,7 +80,8 @@ impl Host {
 
 fn own_command(own: Command) -> OwnCommand {
     // Those that everybody has do without words.
-    let takes_words = own.template.contains('$') && !["init", "review"].contains(&own.name.as_str());
+    let takes_words =
+        own.template.contains('$') && !["init", "review"].contains(&own.name.as_str());
     let about = own.description.unwrap_or_else(|| "your own command".to_owned());
     OwnCommand { name: own.name, about, takes_words }
 }

@@ -1,15 +1,17 @@
 //! What the lists show.
 
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use toolwright::llm::{PROVIDERS, find_local_servers, models_of};
-use toolwright::session::{Item, Session};
+use toolwright::session::{Index, Item, Listed, Session, Store, Summary, Wanted};
 use toolwright::{Jobs, Workbench};
 
 use crate::app::{Kind, Row};
 use crate::blocks::seconds;
 
-pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
+pub(super) fn rows(kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
     match kind {
-        Kind::Sessions => sessions(bench),
         Kind::Jobs => jobs.map(|jobs| jobs.list()).unwrap_or_default().iter().map(job).collect(),
         Kind::Providers => PROVIDERS
             .iter()
@@ -83,17 +85,31 @@ fn known_models(bench: &Workbench) -> Vec<Row> {
     rows
 }
 
-fn sessions(bench: &Workbench) -> Vec<Row> {
-    let found = bench.store().list(Some(bench.workspace.directory()));
-    let row = |summary: toolwright::session::Summary| Row {
-        about: summary.updated.elapsed().map(ago).unwrap_or_default(),
+/// Those of a folder, the newest first.
+pub(super) fn sessions(store: &Store, folder: &Path) -> Vec<Row> {
+    let wanted = Wanted { directory: Some(folder.display().to_string()), ..Wanted::default() };
+    let since = |time: SystemTime| time.elapsed().map(ago).unwrap_or_default();
+    if let Ok(found) = Index::open(store).and_then(|mut index| index.list(&wanted)) {
+        let row = |found: Listed| {
+            let updated = SystemTime::UNIX_EPOCH + Duration::from_millis(found.updated);
+            let mut about = vec![since(updated), format!("{} messages", found.messages)];
+            if found.cost > 0.0 {
+                about.push(format!("${:.2}", found.cost));
+            }
+            Row { label: found.title, about: about.join(" · "), value: found.id }
+        };
+        return found.into_iter().map(row).collect();
+    }
+    // Without the index their first prompts name them.
+    let row = |summary: Summary| Row {
+        about: since(summary.updated),
         label: summary.title,
         value: summary.id,
     };
-    found.into_iter().map(row).collect()
+    store.list(Some(folder)).into_iter().map(row).collect()
 }
 
-fn ago(time: std::time::Duration) -> String {
+fn ago(time: Duration) -> String {
     match time.as_secs() {
         0..60 => "just now".to_owned(),
         s @ 60..3_600 => format!("{} min ago", s / 60),

@@ -14,11 +14,12 @@ mod servers;
 mod trust;
 mod write_out;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 use toolwright::llm::Content;
-use toolwright::permission::Mode;
+use toolwright::permission::{Approval, Mode, Scope};
 use toolwright::session::{QueueKind, TurnStatus};
 use toolwright::{
     CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Jobs, PermissionGate, Questions,
@@ -26,7 +27,7 @@ use toolwright::{
 };
 
 use crate::Start;
-use crate::app::{Input, News, Order};
+use crate::app::{Going, Input, News, Order};
 use crate::blocks::Level;
 use crate::picture::Picture;
 use opening::Opening;
@@ -45,14 +46,21 @@ pub(crate) struct Host {
     agent: Option<String>,
     session: SessionChoice,
     fork: bool,
+    /// The message that a copy goes on from.
+    from: Option<String>,
     /// Ids of what waits, oldest first.
     queue: Vec<u64>,
     /// What the person ran by themselves, for the model to know with the next prompt.
     aside: Arc<Mutex<Vec<String>>>,
     mode: Option<Mode>,
+    effort: Option<toolwright::llm::Effort>,
     /// Who worked before a plan was wanted.
     before_plan: Option<Option<String>>,
     signing_in: Option<tokio::task::AbortHandle>,
+    /// What was agreed to in the session that is at rest.
+    agreed: Vec<Approval>,
+    /// What people have been told already.
+    noticed: HashSet<String>,
 }
 
 /// What is needed of a desk whether a turn runs or not.
@@ -101,11 +109,15 @@ impl Host {
             agent,
             session,
             fork,
+            from: None,
             queue: Vec::new(),
             aside: Arc::default(),
             mode,
+            effort: None,
             before_plan: None,
             signing_in: None,
+            agreed: Vec::new(),
+            noticed: HashSet::new(),
         }
     }
 
@@ -156,17 +168,23 @@ impl Host {
                 agent: self.agent.clone(),
                 session: self.session.clone(),
                 fork: self.fork,
+                from: self.from.clone(),
                 mode: self.mode,
+                effort: self.effort,
                 asker: Some(sender.clone()),
                 ..DeskOptions::default()
             })
             .await?;
         let Desk { engine, questions, gate, jobs, agent, notices, handover, .. } = desk;
         for notice in notices {
+            if !self.noticed.insert(notice.clone()) {
+                continue;
+            }
             // Here it can be done without another terminal.
             let advice = notice.contains("tw mcp auth").then_some("/mcp and ctrl+s sign you in.");
             self.say(Level::Notice, notice, advice).await;
         }
+        gate.approve(&std::mem::take(&mut self.agreed));
         self.mode = Some(gate.mode());
         self.tell(News::Mode(gate.mode())).await;
         let id = engine.session().header.session.clone();
@@ -226,10 +244,12 @@ impl Host {
             }
             Order::New => {
                 self.close().await;
+                self.agreed.clear();
                 (self.session, self.fork) = (SessionChoice::New, false);
             }
             Order::Open { id, fork } => {
                 self.close().await;
+                self.agreed.clear();
                 (self.session, self.fork) = (SessionChoice::Id(id), fork);
                 (self.model, self.agent) = (None, None);
                 // It goes on in its own; that nothing is asked is said each time.
@@ -248,6 +268,10 @@ impl Host {
             Order::Compact => self.compact().await,
             Order::Command { name, arguments } => self.command(&name, arguments).await,
             Order::Mode(mode) => self.change_mode(mode).await,
+            Order::Effort(effort) => {
+                self.close().await;
+                self.effort = effort;
+            }
             Order::Rename { id, title } => self.rename(id, title).await,
             Order::List(kind) => self.list(kind, self.around()).await,
             Order::Forget(value) => self.forget(&value, self.around()).await,
@@ -286,11 +310,12 @@ impl Host {
             Order::Offered => self.offered(),
             Order::Child(id) => self.child(id).await,
             Order::Doctor => self.doctor(),
-            Order::Undo | Order::Redo | Order::Back(_) => {
+            Order::Back(number, Going::InACopy) => self.copy_from(number).await,
+            Order::Undo | Order::Redo | Order::Back(..) => {
                 let step = match order {
                     Order::Undo => after::Step::Undo,
                     Order::Redo => after::Step::Redo,
-                    Order::Back(n) => after::Step::BackTo(n),
+                    Order::Back(n, going) => after::Step::BackTo(n, going == Going::WithFiles),
                     _ => return,
                 };
                 let engine = self.desk.as_mut().map(|table| &mut table.engine);
@@ -323,6 +348,8 @@ impl Host {
     /// Leaves the session; it can be opened again.
     async fn close(&mut self) {
         if let Some(mut table) = self.desk.take() {
+            self.agreed = table.gate.approvals();
+            self.agreed.retain(|approval| approval.scope == Scope::Session);
             table.engine.close().await;
         }
         self.queue.clear();
@@ -426,6 +453,9 @@ impl Host {
         if let Event::Delivered { id } | Event::Withdrawn { id } = &event {
             self.queue.retain(|own| own != id);
         }
+        if let Event::ModeChanged { mode } = &event {
+            self.mode = Some(*mode);
+        }
         if let Event::CallSettled { call, outcome, .. } = &event
             && outcome.attachments.iter().any(|media| media.mime.starts_with("image/"))
         {
@@ -475,8 +505,9 @@ impl Host {
             | Order::Key { .. }
             | Order::Undo
             | Order::Redo
-            | Order::Back(_)
+            | Order::Back(..)
             | Order::Command { .. }
+            | Order::Effort(_)
             | Order::Rename { id: None, .. }
             | Order::Status => {
                 self.say(Level::Notice, "Not while a turn runs; esc interrupts it", None).await;

@@ -9,7 +9,11 @@ use toolwright::{PermissionGate, Workbench};
 use crate::app::Row;
 
 /// What was agreed to first, since it can be taken back; then the rules, the innermost first, as they win.
-pub(super) fn rows(bench: &Workbench, agent: Option<&str>, gate: Option<&PermissionGate>) -> Vec<Row> {
+pub(super) fn rows(
+    bench: &Workbench,
+    agent: Option<&str>,
+    gate: Option<&PermissionGate>,
+) -> Vec<Row> {
     let kept = bench.approvals().here().unwrap_or_default();
     let row = |approval: &Approval, value: String, when: &str| {
         let exact = if approval.exact { "just " } else { "" };
@@ -38,7 +42,12 @@ pub(super) fn rows(bench: &Workbench, agent: Option<&str>, gate: Option<&Permiss
                 None => shortened(&layer.origin, &home),
             };
             rows.push(Row {
-                label: format!("{:<6}  {} {}", rule.action.to_string(), rule.permission, rule.pattern),
+                label: format!(
+                    "{:<6}  {} {}",
+                    rule.action.to_string(),
+                    rule.permission,
+                    rule.pattern
+                ),
                 about: place,
                 value: "rule".to_owned(),
             });

@@ -56,7 +56,10 @@ pub(super) fn preview(bench: &Workbench, name: &str) -> String {
 
 impl Host {
     /// Work with a server that may take long goes on beside everything else.
-    fn beside<F: Future<Output = Vec<News>> + Send + 'static>(&self, work: F) -> tokio::task::AbortHandle {
+    fn beside<F: Future<Output = Vec<News>> + Send + 'static>(
+        &self,
+        work: F,
+    ) -> tokio::task::AbortHandle {
         let ui = self.ui.clone();
         let task = tokio::spawn(async move {
             for news in work.await {
@@ -83,18 +86,14 @@ impl Host {
         let bench = self.bench.clone();
         self.beside(async move {
             let status = bench.mcp.status().into_iter().find(|status| status.name == name);
-            let on = status.is_some_and(|s| {
-                matches!(s.state, ServerState::Connected | ServerState::Starting)
-            });
+            let on = status
+                .is_some_and(|s| matches!(s.state, ServerState::Connected | ServerState::Starting));
             let done = match on {
                 true => bench.mcp.disconnect(&name).await,
                 false => bench.mcp.connect(&name).await,
             };
             let mut news = vec![News::Rows { kind: Kind::Servers, rows: rows(&bench) }];
-            news.push(News::Preview {
-                value: format!("mcp:{name}"),
-                text: preview(&bench, &name),
-            });
+            news.push(News::Preview { value: format!("mcp:{name}"), text: preview(&bench, &name) });
             news.extend(done.err().map(problem));
             news
         });

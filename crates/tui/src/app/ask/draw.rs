@@ -12,6 +12,10 @@ use toolwright::tool::Question;
 const PREVIEW_ROWS: usize = 2_000;
 /// Rows of it that are shown unasked.
 const USUAL_ROWS: usize = 16;
+/// Rows of a question in words.
+const HEAD_ROWS: usize = 4;
+/// Rows of the answer under the cursor.
+const ROW_ROWS: usize = 4;
 /// Rules that are named.
 const REASONS: usize = 3;
 
@@ -24,16 +28,17 @@ impl Ask {
         behind: usize,
         theme: &Theme,
     ) -> (Vec<Line>, Option<(usize, usize)>) {
-        let mut head = Line::styled("? ", Style::fg(theme.warning).bold());
-        let title = width::flat(&self.title());
-        head.push(width::cut(&title, columns.saturating_sub(14)), Style::default().bold());
-        if behind > 0 {
-            head.push(format!(" (+{behind} more)"), theme.muted());
+        let mut head = self.head(columns, theme);
+        if behind > 0
+            && let Some(last) = head.last_mut()
+        {
+            last.push(format!(" (+{behind} more)"), theme.muted());
+            *last = width::cut_line(last, columns);
         }
         let mut below = self.rows(columns, theme);
         let words = self.words.as_ref().map(|w| w.editor.layout(columns.saturating_sub(4)));
         let written = words.as_ref().map_or(0, |w| w.rows.len());
-        if let Some(keys) = self.keys().filter(|_| height > 4 + below.len() + written) {
+        if let Some(keys) = self.keys().filter(|_| height > 8 + below.len() + written) {
             let keys = width::cut(&keys, columns.saturating_sub(2));
             below.push(Line::styled(format!("  {keys}"), theme.muted()));
         }
@@ -41,9 +46,13 @@ impl Ask {
             let text = format!("  {problem}");
             below.extend(width::wrap(&Line::styled(text, Style::fg(theme.error)), columns, 2));
         }
-        let room = height.saturating_sub(2 + below.len() + written).max(1);
-        let mut lines = vec![head];
-        lines.extend(self.body(columns, if self.expanded { room } else { room.min(USUAL_ROWS) }, theme));
+        let room = height.saturating_sub(1 + head.len() + below.len() + written).max(1);
+        let mut lines = head;
+        lines.extend(self.body(
+            columns,
+            if self.expanded { room } else { room.min(USUAL_ROWS) },
+            theme,
+        ));
         lines.extend(below);
         let mut cursor = None;
         if let Some(layout) = words {
@@ -57,6 +66,25 @@ impl Ask {
         (lines, cursor)
     }
 
+    /// What it is about: one row, or all of what somebody asks in words.
+    fn head(&self, columns: usize, theme: &Theme) -> Vec<Line> {
+        let (mark, bold) = (Style::fg(theme.warning).bold(), Style::default().bold());
+        let title = self.title();
+        let rows = match self.what {
+            What::Inquiry(_) => {
+                let first = title.lines().next().unwrap_or_default().to_owned();
+                width::wrap(&Line::styled(first, bold), columns.saturating_sub(2).max(1), 0)
+            }
+            What::Permission(_) | What::Trust(_) => {
+                let text = width::cut(&width::flat(&title), columns.saturating_sub(14));
+                vec![Line::styled(text, bold)]
+            }
+        };
+        let first = |n: usize| if n == 0 { "? " } else { "  " };
+        let rows = rows.into_iter().take(HEAD_ROWS).enumerate();
+        rows.map(|(n, row)| Line::styled(first(n), mark).joined(row)).collect()
+    }
+
     /// Keys that the rows do not name.
     fn keys(&self) -> Option<String> {
         use super::Purpose;
@@ -65,7 +93,9 @@ impl Ask {
                 "* stands for anything · one pattern a line · enter agrees · esc back".to_owned()
             }
             (Some(Purpose::Refusal), _) => "enter sends it · esc back".to_owned(),
-            (Some(Purpose::Own { .. }), What::Inquiry(items)) if items.now().is_some_and(|item| item.options.is_empty()) => {
+            (Some(Purpose::Own { .. }), What::Inquiry(items))
+                if items.now().is_some_and(|item| item.options.is_empty()) =>
+            {
                 "enter answers, empty too · esc does not answer".to_owned()
             }
             (Some(Purpose::Own { .. }), _) => "enter answers · esc back".to_owned(),
@@ -121,16 +151,10 @@ impl Ask {
                     lines.push(Line::styled(format!("question {at} of {count}"), muted));
                 }
                 let text = items.now().map(|item| harmless(&item.question)).unwrap_or_default();
-                // The head has it all where it fits.
-                if width::of(&text) + 14 > columns || text.contains('\n') {
-                    for row in text.lines() {
-                        lines.extend(width::wrap(&Line::plain(row), inner, 0));
-                    }
+                for row in text.lines().skip(1) {
+                    lines.extend(width::wrap(&Line::plain(row), inner, 0));
                 }
-                // The end says what is wanted, and has the address.
-                if lines.len() > room {
-                    lines.drain(..lines.len() - room);
-                }
+                lines = self.window(lines, inner, room, theme);
             }
             What::Trust(trust) => {
                 let lead = match trust.changed.is_empty() {
@@ -144,11 +168,7 @@ impl Ask {
                     let text = width::flat(&format!("· {file}: {wants}"));
                     lines.extend(width::wrap(&Line::styled(text, muted), inner, 2));
                 }
-                if lines.len() > room {
-                    let more = lines.len() - room + 1;
-                    lines.truncate(room.saturating_sub(1));
-                    lines.push(Line::styled(format!("… {more} rows more: tw trust"), muted));
-                }
+                lines = self.window(lines, inner, room, theme);
             }
         }
         lines.into_iter().map(|line| Line::plain("  ").joined(line)).collect()
@@ -165,10 +185,22 @@ impl Ask {
                 rows: preview(question, inner, theme),
             }),
         };
-        let all = drawn.rows.len();
-        let room = room.max(1);
+        self.window(drawn.rows.iter(), inner, room, theme)
+    }
+
+    /// As many rows as there is room for, with what to press for the others.
+    fn window<L: std::borrow::Borrow<Line>>(
+        &self,
+        rows: impl IntoIterator<Item = L, IntoIter: ExactSizeIterator>,
+        inner: usize,
+        room: usize,
+        theme: &Theme,
+    ) -> Vec<Line> {
+        let rows = rows.into_iter();
+        let (all, room) = (rows.len(), room.max(1));
         let top = self.top.min(all.saturating_sub(room));
-        let mut shown = drawn.rows[top..(top + room).min(all)].to_vec();
+        let shown = rows.skip(top).take(room);
+        let mut shown: Vec<Line> = shown.map(|line| line.borrow().clone()).collect();
         if all > room {
             let text = format!(
                 "rows {}–{} of {all} · pageup/pagedown · ctrl+f for more",
@@ -188,8 +220,13 @@ impl Ask {
             let mark = if on { "› " } else { "  " };
             let style = if on { Style::fg(theme.primary).bold() } else { Style::default() };
             let about_style = if on { style } else { theme.muted() };
+            let hang = 2 + width::of(&label);
             let line = Line::styled(mark, style).with(label, style).with(about, about_style);
-            lines.push(width::cut_line(&line, columns));
+            // What one is about to say is read to its end.
+            match on {
+                true => lines.extend(width::wrap(&line, columns, hang).into_iter().take(ROW_ROWS)),
+                false => lines.push(width::cut_line(&line, columns)),
+            }
         };
         match &self.what {
             What::Permission(own) => {

@@ -65,7 +65,8 @@ impl Permission {
             return false;
         }
         self.chosen = true;
-        self.extent = if wider { (self.extent + 1) % count } else { (self.extent + count - 1) % count };
+        self.extent =
+            if wider { (self.extent + 1) % count } else { (self.extent + count - 1) % count };
         true
     }
 
@@ -75,7 +76,8 @@ impl Permission {
         if self.extents.is_empty() || count == 0 {
             return false;
         }
-        self.scope = if longer { (self.scope + 1) % count } else { (self.scope + count - 1) % count };
+        self.scope =
+            if longer { (self.scope + 1) % count } else { (self.scope + count - 1) % count };
         if !self.chosen {
             self.extent = if self.scope() == Scope::Session { self.usual() } else { 0 };
         }
@@ -143,14 +145,15 @@ impl Permission {
         if extent == Extent::Exact { format!("just {text}") } else { text }
     }
 
-    /// Which rules ask, each once.
+    /// Why it is asked, each reason once.
     pub(super) fn reasons(&self) -> Vec<String> {
+        let asked = &self.offer.asked;
+        let same = asked.iter().all(|own| asked.first().is_some_and(|first| first.why == own.why));
         let mut reasons: Vec<String> = Vec::new();
-        let several = self.offer.asked.len() > 1;
-        for asked in &self.offer.asked {
-            let text = match several {
-                true => format!("{} {}: {}", asked.permission, asked.pattern, asked.why),
-                false => asked.why.clone(),
+        for asked in asked {
+            let text = match same {
+                true => asked.why.clone(),
+                false => format!("{} ({} {})", asked.why, asked.permission, asked.pattern),
             };
             if !reasons.contains(&text) {
                 reasons.push(text);

@@ -247,7 +247,8 @@ fn an_agent_at_work_is_a_line_that_can_be_opened() {
     desk.matches("agent-80x20");
     led(&mut desk, Key::plain(Code::Down));
     assert_eq!(desk.orders.pop(), Some(Order::Child("ses_child".to_owned())));
-    let blocks = vec![Block::User("Find the parser".to_owned()), Block::Text("Looking.".to_owned())];
+    let blocks =
+        vec![Block::User("Find the parser".to_owned()), Block::Text("Looking.".to_owned())];
     let child = |blocks| News::Child {
         id: "ses_child".to_owned(),
         title: "find the parser".to_owned(),
@@ -267,7 +268,8 @@ fn an_agent_at_work_is_a_line_that_can_be_opened() {
     desk.press(Key::char('q'));
     assert!(!desk.app.frame().full);
     // Once it is done it can still be looked at.
-    let report = outcome("task", "find the parser", "<task>", json!({"sessionId": "ses_child", "calls": 4}));
+    let report =
+        outcome("task", "find the parser", "<task>", json!({"sessionId": "ses_child", "calls": 4}));
     desk.event(settled(0, report));
     desk.news(News::Idle);
     command(&mut desk, "/subagents");
@@ -363,4 +365,28 @@ fn images_are_shown_where_there_are_colours() {
     desk.news(News::Pictures { call: "c".to_owned(), pictures });
     desk.event(settled(0, outcome("read", "a.png", "", json!({}))));
     desk.matches("image-60x20");
+}
+
+#[test]
+fn changes_are_shown_together_and_the_effort_is_chosen() {
+    let mut desk = Desk::new(60, 20);
+    command(&mut desk, "/diff");
+    assert!(desk.shown().contains("nothing was changed"));
+    busy(&mut desk);
+    desk.news(News::Idle);
+    command(&mut desk, "/changes");
+    let frame = desk.app.frame();
+    let text: Vec<String> = frame.live.iter().map(Line::text).collect();
+    assert!(frame.full && text[0].starts_with("● Edit main.rs"), "{text:?}");
+    assert!(!text.iter().any(|row| row.contains("Plan")), "{text:?}");
+    desk.press(Key::char('q'));
+    desk.orders.clear();
+    command(&mut desk, "/effort high");
+    command(&mut desk, "/variants");
+    desk.write("usual");
+    desk.enter();
+    command(&mut desk, "/effort lots");
+    let high = Some(toolwright::llm::Effort::High);
+    assert_eq!(desk.orders, [Order::Effort(high), Order::Effort(None)]);
+    assert!(desk.shown().contains("there is no effort \"lots\""));
 }

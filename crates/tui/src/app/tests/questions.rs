@@ -169,7 +169,8 @@ fn an_address_that_a_server_wants_opened_can_be_opened_and_copied() {
     desk.matches("address-60x16");
     desk.press(Key::ctrl('o'));
     desk.press(Key::ctrl('y'));
-    let address = "https://example.org/form?id=1234567890&state=abcdefghijklmnopqrstuvwxyz".to_owned();
+    let address =
+        "https://example.org/form?id=1234567890&state=abcdefghijklmnopqrstuvwxyz".to_owned();
     assert_eq!(desk.orders, [Order::OpenAddress(address.clone())]);
     assert!(desk.others.contains(&Effect::Copy(address)));
     desk.write("1");
