@@ -18,6 +18,8 @@ const DIFF_ROWS: usize = 24;
 const OTHER_ROWS: usize = 3;
 /// Rows when everything is asked for.
 const ALL_ROWS: usize = 2_000;
+/// When a call began that nobody here saw begin: long after everything.
+pub const UNSEEN: Duration = Duration::from_secs(u64::MAX / 2);
 /// Bytes of an output that are kept for the transcript; the log has the rest.
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -286,8 +288,11 @@ impl Call {
             if notes.is_empty() { String::new() } else { format!(" · {}", notes.join(" · ")) };
         let room = view.columns.saturating_sub(3 + width::of(name) + width::of(&notes));
         let mut line = Line::styled(format!("{mark} "), style);
-        line.push(format!("{name} "), Style::default().bold());
-        line.push(width::cut(&self.about(), room), Style::default());
+        line.push(name, Style::default().bold());
+        let about = width::cut(&self.about(), room);
+        if !about.is_empty() {
+            line.push(format!(" {about}"), Style::default());
+        }
         line.push(notes, theme.muted());
         line
     }
@@ -324,7 +329,14 @@ impl Call {
     /// What an agent is at.
     pub fn doing(&self) -> String {
         let text = harmless(self.progress.trim_end());
-        text.split_once(", ").map_or(String::new(), |(_, now)| now.to_owned())
+        let now = text.split_once(", ").map_or("", |(_, now)| now);
+        // Some calls say themselves which tool they are of.
+        match now.split_once("now ").map(|(before, call)| (before, call.split_once(' '))) {
+            Some((before, Some((tool, about)))) if about.starts_with(&format!("{tool} ")) => {
+                format!("{before}now {about}")
+            }
+            _ => now.to_owned(),
+        }
     }
 
     fn running(&self, view: View<'_>) -> Vec<Line> {

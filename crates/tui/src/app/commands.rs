@@ -220,16 +220,19 @@ impl App {
             String::new(),
             "Keys".to_owned(),
         ];
+        // Half of the room, where there is little.
+        let wide = (self.width() / 2).clamp(8, 36);
         let keys = self.keymap.all();
-        lines.extend(keys.iter().map(|(keys, about)| format!("  {keys:<36} {about}")));
+        let bound = keys.iter().filter(|(keys, _)| !keys.is_empty());
+        lines.extend(bound.map(|(keys, about)| format!("  {keys:<wide$}  {about}")));
         lines.push(String::new());
         lines.push("Commands".to_owned());
         lines.extend(COMMANDS.iter().map(|c| {
             let aliases: String = c.aliases.iter().map(|a| format!(", /{a}")).collect();
-            format!("  {:<36} {}", format!("/{}{aliases}", c.name), c.about)
+            format!("  {:<wide$}  {}", format!("/{}{aliases}", c.name), c.about)
         }));
         let own = self.facts.commands.iter();
-        lines.extend(own.map(|c| format!("  {:<36} {}", format!("/{}", c.name), c.about)));
+        lines.extend(own.map(|c| format!("  {:<wide$}  {}", format!("/{}", c.name), c.about)));
         self.overlay = Some(Overlay::Page { title: "Help".to_owned(), lines, top: 0 });
     }
 }

@@ -243,7 +243,7 @@ fn page_rows(lines: &[String], columns: usize) -> Vec<Line> {
             let rest = &inside[gap..];
             gap + (rest.len() - rest.trim_start().len())
         });
-        let hang = if column > 0 && indent + column < columns / 2 { column } else { 2 };
+        let hang = if column > 0 && indent + column <= columns * 2 / 3 { column } else { 2 };
         width::wrap(&Line::plain(line.as_str()), columns, indent + hang)
     };
     lines.iter().flat_map(wrapped).collect()

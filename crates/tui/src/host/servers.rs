@@ -182,8 +182,9 @@ pub(super) fn open_address(address: &str) {
     if !address.starts_with("https://") && !address.starts_with("http://") {
         return;
     }
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut browser = Command::new(program);
+    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let set = std::env::var("BROWSER").ok().filter(|program| !program.trim().is_empty());
+    let mut browser = Command::new(set.as_deref().unwrap_or(usual));
     browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     browser.spawn().ok();
 }

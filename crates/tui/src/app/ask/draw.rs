@@ -35,7 +35,8 @@ impl Ask {
             last.push(format!(" (+{behind} more)"), theme.muted());
             *last = width::cut_line(last, columns);
         }
-        let mut below = self.rows(columns, theme);
+        let most = if height < 16 { 2 } else { ROW_ROWS };
+        let mut below = self.rows(columns, most, theme);
         let words = self.words.as_ref().map(|w| w.editor.layout(columns.saturating_sub(4)));
         let written = words.as_ref().map_or(0, |w| w.rows.len());
         if let Some(keys) = self.keys().filter(|_| height > 8 + below.len() + written) {
@@ -213,7 +214,7 @@ impl Ask {
         shown
     }
 
-    fn rows(&self, columns: usize, theme: &Theme) -> Vec<Line> {
+    fn rows(&self, columns: usize, most: usize, theme: &Theme) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut row = |n: usize, label: String, about: &str| {
             let on = n == self.selected && self.words.is_none();
@@ -224,7 +225,7 @@ impl Ask {
             let line = Line::styled(mark, style).with(label, style).with(about, about_style);
             // What one is about to say is read to its end.
             match on {
-                true => lines.extend(width::wrap(&line, columns, hang).into_iter().take(ROW_ROWS)),
+                true => lines.extend(width::wrap(&line, columns, hang).into_iter().take(most)),
                 false => lines.push(width::cut_line(&line, columns)),
             }
         };

@@ -195,13 +195,12 @@ impl Ask {
                 }
             }
             What::Inquiry(items) => {
+                if key.code == Code::Left && items.back() {
+                    self.selected = 0;
+                    self.open_words();
+                    return Did::Nothing;
+                }
                 match (key.code, number) {
-                    (Code::Left, _) => {
-                        if items.back() {
-                            self.selected = 0;
-                            self.open_words();
-                        }
-                    }
                     (Code::Tab, _) => self.selected = (self.selected + 1) % items.count().max(1),
                     (Code::Char(' '), _) => items.toggle(self.selected),
                     (_, Some(at)) if at < items.count() => {
