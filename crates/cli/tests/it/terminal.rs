@@ -307,3 +307,25 @@ fn undo_gives_the_message_back_to_be_written_anew() {
     terminal.wait_for("Done again");
     assert!(folder.work().join("new.txt").exists());
 }
+
+#[test]
+fn an_image_that_is_dropped_is_attached_whatever_it_is_called() {
+    let server = ModelServer::start([Answer::text("A picture.")]);
+    let folder = place(&server);
+    // Four red pixels.
+    let png: &[u8] = &[
+        137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 2, 0, 0, 0, 2, 8, 2,
+        0, 0, 0, 253, 212, 154, 115, 0, 0, 0, 16, 73, 68, 65, 84, 120, 156, 99, 248, 207, 192, 0,
+        68, 12, 16, 10, 0, 31, 238, 3, 253, 139, 95, 20, 212, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66,
+        96, 130,
+    ];
+    folder.write_bytes("my picture.png", png);
+    let path = folder.work().join("my picture.png");
+    let terminal = ready(&folder, &[]);
+    terminal.keys(&format!("look at \x1b[200~'{}'\x1b[201~", path.display()));
+    terminal.wait_for("my picture.png");
+    terminal.keys("\r");
+    terminal.wait_for("A picture.");
+    let said = last_words(&server);
+    assert!(said.contains("\"type\":\"image\"") && said.contains("image/png"), "{said}");
+}

@@ -5,6 +5,7 @@ use toolwright::session::QueueKind;
 
 use super::{App, Live, menu};
 use crate::blocks::{self, Block, View};
+use crate::keymap::Action;
 use crate::style::{Line, Style};
 use crate::width;
 
@@ -147,7 +148,14 @@ impl App {
             let text = width::flat(text);
             line.push(format!(" · {done}/{} {text}", self.todos.len()), Style::default());
         }
-        let hint = if self.aborted { "" } else { " · esc interrupts" };
+        let mut hint = if self.aborted { "" } else { " · esc interrupts" }.to_owned();
+        if self
+            .live
+            .iter()
+            .any(|live| matches!(live, Live::Call { call, .. } if call.child().is_some()))
+        {
+            hint = format!("{hint} · {} looks at agents", self.keymap.keys_of(Action::Children));
+        }
         let time = format!(" · {}{hint}", whole_seconds(took.as_secs()));
         let mut line = width::cut_line(&line, columns.saturating_sub(width::of(&time)));
         line.push(time, self.theme.muted());

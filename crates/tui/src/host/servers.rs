@@ -1,6 +1,9 @@
 //! MCP servers: what they are at, and what a person can do about it.
 
+use std::process::{Command, Stdio};
+
 use toolwright::Workbench;
+use toolwright::llm::PROVIDERS;
 use toolwright::mcp_servers::{ServerState, ServerStatus};
 
 use super::Host;
@@ -175,16 +178,42 @@ fn problem(text: String) -> News {
     News::Say { level: Level::Problem, text, advice: None }
 }
 
-/// A browser belongs to the person, not to us: it goes on when we end. Without one, the address can be
-/// read and copied.
+/// A browser belongs to the person, not to us: it goes on when we end, and gets no keys. A server says what
+/// the address is, so only one of the web is opened. Without a browser, it can be read and copied.
 pub(super) fn open_address(address: &str) {
-    use std::process::{Command, Stdio};
+    let Some(mut browser) = browser(address) else { return };
+    if let Ok(mut child) = browser.spawn() {
+        // It ends once the browser has it.
+        std::thread::spawn(move || child.wait());
+    }
+}
+
+fn browser(address: &str) -> Option<Command> {
     if !address.starts_with("https://") && !address.starts_with("http://") {
-        return;
+        return None;
     }
     let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let set = std::env::var("BROWSER").ok().filter(|program| !program.trim().is_empty());
     let mut browser = Command::new(set.as_deref().unwrap_or(usual));
     browser.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    browser.spawn().ok();
+    for variable in PROVIDERS.iter().flat_map(|provider| provider.key_variables) {
+        browser.env_remove(variable);
+    }
+    Some(browser)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_of_the_web_are_opened_and_without_keys() {
+        for address in ["file:///etc/passwd", "javascript:1", "--help", "httpx://a"] {
+            assert!(browser(address).is_none(), "{address}");
+        }
+        let command = browser("https://a.example/sign-in").unwrap();
+        let removed: Vec<_> =
+            command.get_envs().map(|(name, value)| (name, value.is_none())).collect();
+        assert!(removed.contains(&(std::ffi::OsStr::new("ANTHROPIC_API_KEY"), true)));
+    }
 }
