@@ -13,6 +13,22 @@ use crate::terminal::{harmless, print};
 
 pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
+    let report = look(&workbench).await;
+    workbench.mcp.close().await;
+    let Report { text, problems } = report?;
+    print(&harmless(&text));
+    Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
+}
+
+/// The same for those who go on working.
+pub async fn told(workbench: Workbench) -> String {
+    match look(&workbench).await {
+        Ok(report) => report.text,
+        Err(problem) => problem.text,
+    }
+}
+
+async fn look(workbench: &Workbench) -> Result<Report, Problem> {
     let env = |name: &str| workbench.variable(name);
     let mut report = Report::default();
 
@@ -116,7 +132,6 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
                 Some(_) => report.problem(crate::mcp::line(&status).trim()),
             }
         }
-        workbench.mcp.close().await;
     }
 
     report.head("Folders");
@@ -138,11 +153,9 @@ pub async fn doctor(shared: &Shared) -> Result<Exit, Problem> {
         report.problem(&format!("this folder cannot be written to: {error}"));
     }
 
-    let problems = report.problems;
     report.head("Next");
     report.text.push_str(&format!("  {next}\n"));
-    print(&harmless(&report.text));
-    Ok(if problems == 0 { Exit::Done } else { Exit::Failed })
+    Ok(report)
 }
 
 #[derive(Default)]

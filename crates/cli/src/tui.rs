@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use toolwright::SessionChoice;
-use toolwright_tui::{Ended, Start};
+use toolwright_tui::{Doctor, Ended, Start};
 
 use crate::args::{Interface, Shared};
 use crate::exit::{Exit, Problem};
@@ -38,6 +38,7 @@ pub async fn tui(shared: &Shared, options: Interface) -> Result<Exit, Problem> {
         fork: options.fork,
         auto: options.auto,
         prompt: options.prompt,
+        doctor: Doctor(|bench| Box::pin(crate::doctor::told(bench))),
     };
     match toolwright_tui::run(start).await {
         Ok(()) => Ok(Exit::Done),

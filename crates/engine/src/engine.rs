@@ -92,7 +92,7 @@ pub struct Engine {
     inbox: Arc<Inbox>,
     /// What hooks want the model to know with the next prompt.
     context: Vec<String>,
-    titler: Titler,
+    pub(crate) titler: Titler,
     /// Jobs of an earlier process, of which the model has not been told.
     lost_jobs: BTreeMap<String, String>,
 }

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc;
-use toolwright_permission::{Action, Judgement, Mode, Offer, Policy, Request, Scope};
+use toolwright_permission::{Action, Approval, Judgement, Mode, Offer, Policy, Request, Scope};
 use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Inquiry, Question, Replies, Unanswered};
 
 use crate::event::Event;
@@ -80,6 +80,21 @@ impl PermissionGate {
         *current = policy.keeping_approvals_of(&current);
         drop(current);
         self.person.questions.judge_again();
+    }
+
+    /// What was agreed to, for longer than this run or not.
+    pub fn approvals(&self) -> Vec<Approval> {
+        self.rules.policy().approvals().to_vec()
+    }
+
+    /// What a person agreed to under another door of the same run.
+    pub fn approve(&self, approvals: &[Approval]) {
+        self.rules.approve(approvals);
+    }
+
+    /// Takes back what was agreed to. Whoever keeps it for longer is told by whoever asks for this.
+    pub fn forget(&self, approval: &Approval) {
+        self.rules.policy().forget(approval);
     }
 
     /// How much is done without a question, here and by all who work for this agent.

@@ -8,9 +8,11 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_llm::{
-    Content, Model, Price, ReplyBuilder, ReplyKind, Request, Sampling, ToolChoice, Turn,
+    Content, Model, Price, ReplyBuilder, ReplyKind, Request, Sampling, ToolChoice, Turn, Usage,
 };
-use toolwright_session::{Entry, Session, TitledBy, shortened};
+use toolwright_session::{Entry, LogError, Session, TitledBy, shortened};
+
+use crate::engine::Engine;
 
 /// The first request of the work goes out before this one is even thought of.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -84,6 +86,16 @@ impl Titler {
     pub(crate) async fn take(&mut self) -> Option<Entry> {
         let coming = self.coming.take()?;
         tokio::time::timeout(GRACE, coming).await.ok()?.ok().flatten()
+    }
+}
+
+impl Engine {
+    /// Gives the session a name of the person's own; one that is on its way comes too late. Between
+    /// turns only.
+    pub fn rename(&mut self, title: &str) -> Result<(), LogError> {
+        self.titler = Titler::default();
+        let (title, usage, cost, model) = (shortened(title), Usage::default(), None, None);
+        self.record.add(Entry::Titled { title, by: TitledBy::Person, usage, cost, model })
     }
 }
 

@@ -65,7 +65,8 @@ pub(crate) struct Server {
     gave_up: Mutex<Option<Instant>>,
     tools: Mutex<Arc<[Value]>>,
     has_resources: AtomicBool,
-    pub(crate) close: CancellationToken,
+    /// Ends the life that it has now; a later one has another.
+    close: Mutex<CancellationToken>,
 }
 
 impl Server {
@@ -81,7 +82,7 @@ impl Server {
             gave_up: Mutex::default(),
             tools: Mutex::new(Arc::new([])),
             has_resources: AtomicBool::new(false),
-            close: CancellationToken::new(),
+            close: Mutex::default(),
         })
     }
 
@@ -104,6 +105,27 @@ impl Server {
 
     pub(crate) fn announce_start(&self) {
         self.phase.send_replace(Phase::Starting);
+    }
+
+    /// Ends the life that it has now.
+    pub(crate) fn end(&self) {
+        self.close.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+
+    /// For a new life.
+    pub(crate) fn begin_life(&self) -> CancellationToken {
+        let mut close = self.close.lock().unwrap_or_else(PoisonError::into_inner);
+        if close.is_cancelled() {
+            *close = CancellationToken::new();
+        }
+        close.clone()
+    }
+
+    /// Its tools go, and it is as if it had been turned off.
+    pub(crate) fn turn_off(&self, desks: &Desks) {
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new([]);
+        desks.bring(self, &[]);
+        self.phase.send_replace(Phase::Off);
     }
 
     /// Until it is ready or is not going to be.
@@ -159,7 +181,7 @@ impl Server {
     }
 
     /// Runs for as long as the project is worked on.
-    pub(crate) async fn keep(self: Arc<Self>, desks: Arc<Desks>) {
+    pub(crate) async fn keep(self: Arc<Self>, desks: Arc<Desks>, close: CancellationToken) {
         let mut tries = 0;
         loop {
             // A row of failures is no start: whoever looks sees why it is down.
@@ -168,14 +190,14 @@ impl Server {
             }
             let began = tokio::select! {
                 began = self.begin(&desks) => began,
-                () = self.close.cancelled() => return,
+                () = close.cancelled() => return,
             };
             let failed = match began {
                 Ok(live) => {
                     let since = Instant::now();
                     let reason = tokio::select! {
                         reason = self.attend(&live, &desks) => reason,
-                        () = self.close.cancelled() => {
+                        () = close.cancelled() => {
                             live.close().await;
                             return;
                         }
@@ -222,7 +244,7 @@ impl Server {
             };
             tokio::select! {
                 () = waiting => {}
-                () = self.close.cancelled() => return,
+                () = close.cancelled() => return,
             }
         }
     }

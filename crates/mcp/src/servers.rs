@@ -39,7 +39,8 @@ struct Inner {
     servers: Arc<[Arc<Server>]>,
     desks: Arc<Desks>,
     started: AtomicBool,
-    keepers: Mutex<Vec<AbortOnDropHandle<()>>>,
+    /// By the server that they look after.
+    keepers: Mutex<Vec<(String, AbortOnDropHandle<()>)>>,
 }
 
 /// How it stands with a server.
@@ -127,12 +128,43 @@ impl Servers {
         if self.is_empty() || self.inner.started.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.all().iter().filter(|server| server.spec.enabled).for_each(|s| self.begin(s));
+    }
+
+    fn begin(&self, server: &Arc<Server>) {
+        server.announce_start();
+        let close = server.begin_life();
+        let keeper = Arc::clone(server).keep(Arc::clone(&self.inner.desks), close);
+        let keeper = AbortOnDropHandle::new(tokio::spawn(keeper));
         let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
-        for server in self.all().iter().filter(|server| server.spec.enabled) {
-            server.announce_start();
-            let keeper = Arc::clone(server).keep(Arc::clone(&self.inner.desks));
-            keepers.push(AbortOnDropHandle::new(tokio::spawn(keeper)));
+        keepers.push((server.spec.name.clone(), keeper));
+    }
+
+    /// Turns one on that is off, tries one again that is down, and waits for what comes of it.
+    pub async fn connect(&self, name: &str) -> Result<(), String> {
+        let server = self.named(name)?;
+        self.start();
+        match server.phase() {
+            Phase::Off => self.begin(server),
+            _ => {
+                server.try_again().await;
+            }
         }
+        server.settled().await;
+        Ok(())
+    }
+
+    /// Says goodbye to one: it is off until somebody turns it on.
+    pub async fn disconnect(&self, name: &str) -> Result<(), String> {
+        let server = self.named(name)?;
+        server.end();
+        let own: Vec<_> = {
+            let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+            keepers.extract_if(.., |(of, _)| of == name).collect()
+        };
+        join_all(own.into_iter().map(|(_, keeper)| keeper)).await;
+        server.turn_off(&self.inner.desks);
+        Ok(())
     }
 
     /// Waits a little for those that are quick, and as long as it takes for those without which nothing
@@ -279,8 +311,8 @@ impl Servers {
             std::mem::take(&mut *keepers)
         };
         for server in self.all() {
-            server.close.cancel();
+            server.end();
         }
-        join_all(keepers).await;
+        join_all(keepers.into_iter().map(|(_, keeper)| keeper)).await;
     }
 }

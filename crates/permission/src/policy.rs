@@ -146,6 +146,11 @@ impl Policy {
         self.approvals.push(approval);
     }
 
+    /// Takes back what was agreed to.
+    pub fn forget(&mut self, approval: &Approval) {
+        self.approvals.retain(|own| own != approval);
+    }
+
     /// The last matching rule wins, but a kind of layer whose own verdict is *deny* is not overruled
     /// by those inside it. With no rule at all the answer is *deny*.
     pub fn judge(&self, request: &Request) -> Judgement {

@@ -7,6 +7,7 @@ use toolwright::session::{Ending, Outcome};
 
 use crate::diff;
 use crate::markdown;
+use crate::picture::Picture;
 use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
@@ -17,6 +18,8 @@ const DIFF_ROWS: usize = 24;
 const OTHER_ROWS: usize = 3;
 /// Rows when everything is asked for.
 const ALL_ROWS: usize = 2_000;
+/// When a call began that nobody here saw begin: long after everything.
+pub const UNSEEN: Duration = Duration::from_secs(u64::MAX / 2);
 /// Bytes of an output that are kept for the transcript; the log has the rest.
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -58,6 +61,9 @@ pub struct Done {
     pub todos: Vec<(String, String)>,
     pub duration: Duration,
     pub facts: Vec<String>,
+    /// The session of an agent that did the work.
+    pub child: Option<String>,
+    pub pictures: Vec<Picture>,
 }
 
 impl From<&Outcome> for Done {
@@ -87,6 +93,8 @@ impl From<&Outcome> for Done {
             todos: todos.iter().map(todo).collect(),
             duration: Duration::from_millis(outcome.duration_ms),
             facts,
+            child: (outcome.tool == "task").then(|| text(&details["sessionId"])),
+            pictures: Vec::new(),
         }
     }
 }
@@ -116,6 +124,8 @@ pub struct View<'a> {
     pub details: bool,
     /// The model's reasoning in full.
     pub thinking: bool,
+    /// Images as blocks of colour.
+    pub pictures: bool,
     pub now: Duration,
 }
 
@@ -226,7 +236,13 @@ impl Call {
         let inner = View { columns: view.columns.saturating_sub(4).max(8), ..view };
         let body = match &self.done {
             None => self.running(inner),
-            Some(done) => self.settled(done, inner),
+            Some(done) => {
+                let mut body = self.settled(done, inner);
+                for picture in &done.pictures {
+                    body.extend(picture.render(inner.columns, inner.pictures, inner.theme));
+                }
+                body
+            }
         };
         for (n, line) in body.into_iter().enumerate() {
             let mark = if n == 0 { "  └ " } else { "    " };
@@ -272,8 +288,11 @@ impl Call {
             if notes.is_empty() { String::new() } else { format!(" · {}", notes.join(" · ")) };
         let room = view.columns.saturating_sub(3 + width::of(name) + width::of(&notes));
         let mut line = Line::styled(format!("{mark} "), style);
-        line.push(format!("{name} "), Style::default().bold());
-        line.push(width::cut(&self.about(), room), Style::default());
+        line.push(name, Style::default().bold());
+        let about = width::cut(&self.about(), room);
+        if !about.is_empty() {
+            line.push(format!(" {about}"), Style::default());
+        }
         line.push(notes, theme.muted());
         line
     }
@@ -292,11 +311,39 @@ impl Call {
         if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
     }
 
+    /// The session of the agent that does or did the work.
+    pub fn child(&self) -> Option<String> {
+        match &self.done {
+            Some(done) => done.child.clone().filter(|id| !id.is_empty()),
+            None if self.tool == "task" => Self::child_in(&self.progress).map(str::to_owned),
+            None => None,
+        }
+    }
+
+    /// The session that a report of progress names.
+    pub fn child_in(progress: &str) -> Option<&str> {
+        let rest = progress.strip_prefix("task_id ")?;
+        rest.split([',', ' ', '\n']).next().filter(|id| !id.is_empty())
+    }
+
+    /// What an agent is at.
+    pub fn doing(&self) -> String {
+        let text = harmless(self.progress.trim_end());
+        let now = text.split_once(", ").map_or("", |(_, now)| now);
+        // Some calls say themselves which tool they are of.
+        match now.split_once("now ").map(|(before, call)| (before, call.split_once(' '))) {
+            Some((before, Some((tool, about)))) if about.starts_with(&format!("{tool} ")) => {
+                format!("{before}now {about}")
+            }
+            _ => now.to_owned(),
+        }
+    }
+
     fn running(&self, view: View<'_>) -> Vec<Line> {
         let muted = view.theme.muted();
         let text = harmless(self.progress.trim_end());
         let shown = match self.tool.as_str() {
-            "task" => text.split_once(", ").map_or(String::new(), |(_, now)| now.to_owned()),
+            "task" => self.doing(),
             _ => text,
         };
         tail(&shown, OUTPUT_ROWS, view.columns, muted)

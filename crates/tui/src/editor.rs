@@ -69,6 +69,32 @@ impl Editor {
         &self.now.text[..self.now.cursor]
     }
 
+    pub fn cursor(&self) -> usize {
+        self.now.cursor
+    }
+
+    /// Puts the cursor there; not inside of a character.
+    pub fn go_to(&mut self, at: usize) {
+        let mut at = at.min(self.now.text.len());
+        while !self.now.text.is_char_boundary(at) {
+            at -= 1;
+        }
+        self.go(at);
+        self.settle();
+    }
+
+    /// Takes a part out; can be undone.
+    pub fn cut(&mut self, from: usize, to: usize) -> String {
+        let to = to.min(self.now.text.len());
+        let whole = |at: usize| self.now.text.is_char_boundary(at);
+        if from >= to || !whole(from) || !whole(to) {
+            return String::new();
+        }
+        let text = self.now.text[from..to].to_owned();
+        self.delete(from, to, Change::Other);
+        text
+    }
+
     /// Replaces everything; can be undone.
     pub fn set(&mut self, text: &str) {
         self.keep(Change::Other);
@@ -349,7 +375,7 @@ impl Editor {
         }
     }
 
-    fn left_of(&self, at: usize) -> usize {
+    pub fn left_of(&self, at: usize) -> usize {
         let before = &self.now.text[..at];
         if let Some((word, _)) = self.pastes.iter().find(|(word, _)| before.ends_with(word)) {
             return at - word.len();
@@ -357,7 +383,7 @@ impl Editor {
         before.grapheme_indices(true).next_back().map_or(at, |(n, _)| n)
     }
 
-    fn right_of(&self, at: usize) -> usize {
+    pub fn right_of(&self, at: usize) -> usize {
         let after = &self.now.text[at..];
         if let Some((word, _)) = self.pastes.iter().find(|(word, _)| after.starts_with(word)) {
             return at + word.len();

@@ -35,7 +35,16 @@ actions! {
     NextModel "model_cycle_favorite" "f2" "next favourite model",
     Agents "agent_list" "<leader>a" "agents",
     NextAgent "agent_cycle" "tab" "next agent",
-    PreviousAgent "agent_cycle_reverse" "shift+tab" "previous agent",
+    PreviousAgent "agent_cycle_reverse" "<leader>tab" "previous agent",
+    NextMode "mode_cycle" "shift+tab" "next mode: ask, accept-edits, plan, auto",
+    Servers "mcp_list" "none" "MCP servers",
+    Permissions "permission_list" "<leader>p" "rules, and what was agreed to",
+    Keys "keys_list" "<leader>k" "keys",
+    Skills "prompt_skills" "none" "skills",
+    Connect "provider_connect" "none" "keep a key for a provider",
+    Children "session_child_first" "<leader>down" "look at an agent that works for this one",
+    Rename "session_rename" "none" "another name for the session",
+    VimKeys "vim_keys" "none" "vim keys, or none",
     Undo "messages_undo" "<leader>u" "undo the last message",
     Redo "messages_redo" "<leader>r" "redo it",
     Copy "messages_copy" "<leader>y" "copy the last answer",
@@ -70,6 +79,30 @@ actions! {
     UndoText "input_undo" "ctrl+-" "undo writing",
     RedoText "input_redo" "ctrl+.,alt+-" "redo writing",
     SearchHistory "history_search" "ctrl+r" "search older prompts",
+}
+
+impl Action {
+    fn row(self) -> &'static (Self, &'static str, &'static str, &'static str) {
+        // Each has one: the list is made with the type.
+        &ACTIONS[self as usize]
+    }
+
+    /// As settings call it.
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    pub fn about(self) -> &'static str {
+        self.row().3
+    }
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        ACTIONS.iter().map(|(action, ..)| *action)
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        ACTIONS.iter().find(|(_, own, ..)| *own == name).map(|(action, ..)| *action)
+    }
 }
 
 pub struct Keymap {
@@ -190,7 +223,8 @@ mod tests {
     #[test]
     fn defaults_are_all_keys_and_none_is_taken_twice() {
         let map = Keymap::default();
-        let count: usize = ACTIONS.iter().map(|(_, _, keys, _)| keys.split(',').count()).sum();
+        let keys = ACTIONS.iter().flat_map(|(_, _, keys, _)| keys.split(','));
+        let count = keys.filter(|key| *key != "none").count();
         assert_eq!(map.keys.len(), count);
         assert_eq!(map.action(true, Key::char('m')), Some(Action::Models));
         assert_eq!(map.action(false, Key::plain(Code::Enter)), Some(Action::Submit));

@@ -8,6 +8,7 @@
 mod app;
 mod blocks;
 mod diff;
+mod drop;
 mod editor;
 mod files;
 mod flow;
@@ -18,15 +19,18 @@ mod input;
 mod key;
 mod keymap;
 mod markdown;
+mod picture;
 mod prefs;
 mod screen;
 mod shell;
 mod style;
 mod terminal;
 mod theme;
+mod vim;
 mod width;
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,7 +60,12 @@ pub struct Start {
     pub auto: bool,
     /// Stands in the prompt at the beginning.
     pub prompt: Option<String>,
+    pub doctor: Doctor,
 }
+
+/// Tells what was found on this machine; whoever wires us up knows more than we do.
+#[derive(Debug, Clone, Copy)]
+pub struct Doctor(pub fn(Workbench) -> Pin<Box<dyn Future<Output = String> + Send>>);
 
 /// Why it ended, where the person did not just leave.
 #[derive(Debug)]

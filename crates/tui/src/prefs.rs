@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::style::Depth;
 use crate::theme::Theme;
 
 /// Prompts of one project that are read back.
@@ -20,6 +21,13 @@ pub struct Prefs {
     pub details: bool,
     pub thinking: bool,
     pub dark: bool,
+    /// Vim's keys as the settings say, and as was chosen here.
+    pub vim_usual: bool,
+    pub vim: Option<bool>,
+    /// Images as blocks of colour, where there are colours for it.
+    pub pictures: bool,
+    /// Keys that were chosen here, by the names of settings.
+    pub keys: BTreeMap<String, String>,
     /// Themes of the person's own, by name.
     pub themes: BTreeMap<String, Theme>,
 }
@@ -99,6 +107,10 @@ impl Places {
             details: state["details"] == true,
             thinking: state["thinking"] == true,
             dark,
+            vim_usual: settings["vim"] == true,
+            vim: state["vim"].as_bool(),
+            pictures: settings["images"] != false && shows_pictures(env),
+            keys: chosen_keys(&state["keybinds"]),
             themes,
         };
         let theme = match wanted.as_deref().map(|name| (name, prefs.theme_named(name))) {
@@ -156,7 +168,8 @@ impl Places {
     pub fn save(&self, prefs: &Prefs) -> std::io::Result<()> {
         let state = json!({
             "theme": prefs.theme, "favourites": prefs.favourites, "recent": prefs.recent,
-            "details": prefs.details, "thinking": prefs.thinking,
+            "details": prefs.details, "thinking": prefs.thinking, "vim": prefs.vim,
+            "keybinds": prefs.keys,
         });
         if let Some(folder) = self.state.parent() {
             std::fs::create_dir_all(folder)?;
@@ -171,6 +184,16 @@ impl Prefs {
     pub fn theme_named(&self, name: &str) -> Option<Theme> {
         self.themes.get(name).cloned().or_else(|| Theme::built_in(name, self.dark))
     }
+}
+
+fn chosen_keys(value: &Value) -> BTreeMap<String, String> {
+    let all = value.as_object().into_iter().flatten();
+    all.filter_map(|(name, key)| Some((name.clone(), key.as_str()?.to_owned()))).collect()
+}
+
+/// Sixteen colours are too few for a picture.
+fn shows_pictures(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    matches!(Depth::from_env(env), Depth::True | Depth::Indexed)
 }
 
 /// By the settings, else by what some terminals tell; asking the terminal would take time.

@@ -50,6 +50,7 @@ mod sessions;
 mod shell_floor;
 mod stats;
 mod subagents;
+mod terminal;
 mod titles;
 mod tools_command;
 mod tree;

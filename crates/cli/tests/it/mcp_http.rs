@@ -267,6 +267,32 @@ fn at(url: &str) -> Folder {
 }
 
 #[test]
+fn signing_in_from_the_terminal_interface_opens_the_browser_and_connects() {
+    let web =
+        Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });
+    let folder = at(&web.url("/mcp"));
+    let browser = folder.root().join("browser");
+    let opened = folder.root().join("opened");
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$1\" > {}\n", opened.display());
+    std::fs::write(&browser, script).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = folder.env("BROWSER", &browser.display().to_string());
+    let terminal = toolwright_testkit::Terminal::start(&folder, &[], 100, 30);
+    terminal.wait_for("Ask anything");
+    terminal.keys("/mcp\r");
+    terminal.wait_for("✗ web  needs sign-in");
+    terminal.keys("\x13");
+    terminal.wait_for("Open this address to sign in at web");
+    let address = toolwright_testkit::eventually("the browser", || {
+        std::fs::read_to_string(&opened).ok().filter(|text| text.ends_with('\n'))
+    });
+    browse(address.trim());
+    terminal.wait_for("Signed in at web");
+    terminal.wait_for("✓ web  connected");
+}
+
+#[test]
 fn signing_in_finds_its_way_keeps_its_tokens_and_renews_them() {
     let web =
         Web::start(State { needs_sign_in: true, token_lives_secs: 3_600, ..State::default() });

@@ -1,7 +1,8 @@
 //! What can be typed behind `/`.
 
 use super::{App, Effect, Kind, Order, Overlay, Row};
-use crate::blocks::Level;
+use crate::blocks::{Block, Level};
+use crate::keymap::Action;
 
 pub(super) struct Command {
     pub(super) name: &'static str,
@@ -15,27 +16,17 @@ enum Does {
     New,
     Pick(Kind),
     Order(fn() -> Order),
-    Prompt(&'static str),
+    Act(Action),
+    Mode,
+    Effort,
+    Diff,
+    Rename,
     Export,
     Share,
     Help,
     Exit,
-    Editor,
-    Details,
-    Thinking,
     Fork,
-    Copy,
-    Transcript,
-    /// Another command of `tw` does it.
-    Elsewhere(&'static str),
 }
-
-const INIT: &str = "Look at this project and write AGENTS.md for agents that will work in it: how to build, \
-test and lint (one test too), how the code is laid out, and the conventions that are not obvious from the code. \
-Improve the file if it is there already. Keep it short and leave out what everybody knows.";
-
-const REVIEW: &str = "Review the changes in this working tree that are not committed (git diff and new files). \
-Say what is wrong or risky, most important first, with file and line, and what you would do about it. Change nothing.";
 
 macro_rules! command {
     ($name:literal, [$($alias:literal),*], $about:literal, $does:expr) => {
@@ -53,6 +44,8 @@ pub(super) const COMMANDS: &[Command] = &[
     ),
     command!("models", ["model", "mo"], "choose the model", Does::Pick(Kind::Models)),
     command!("agents", ["agent"], "choose the agent", Does::Pick(Kind::Agents)),
+    command!("mode", [], "how much is asked (/mode NAME)", Does::Mode),
+    command!("effort", ["variants"], "how much the model thinks", Does::Effort),
     command!("themes", ["theme"], "choose the colours", Does::Pick(Kind::Themes)),
     command!("connect", ["login"], "keep a key for a provider", Does::Pick(Kind::Providers)),
     command!("compact", ["summarize"], "shorten the conversation", Does::Order(|| Order::Compact)),
@@ -60,10 +53,23 @@ pub(super) const COMMANDS: &[Command] = &[
     command!("redo", [], "put it back", Does::Order(|| Order::Redo)),
     command!("timeline", ["back"], "go back to an earlier message", Does::Pick(Kind::Messages)),
     command!("fork", [], "go on in a copy of this session", Does::Fork),
-    command!("transcript", [], "the whole conversation, full screen", Does::Transcript),
-    command!("copy", [], "copy the last answer", Does::Copy),
-    command!("export", [], "write the conversation to a file (/export NAME)", Does::Export),
-    command!("share", [], "write the conversation to a file that can be sent", Does::Share),
+    command!("rename", [], "another name for this session", Does::Rename),
+    command!(
+        "transcript",
+        [],
+        "the whole conversation, full screen",
+        Does::Act(Action::Transcript)
+    ),
+    command!(
+        "subagents",
+        ["tasks"],
+        "look at agents that work for this one",
+        Does::Act(Action::Children)
+    ),
+    command!("diff", ["changes"], "what was changed in this conversation", Does::Diff),
+    command!("copy", [], "copy the last answer", Does::Act(Action::Copy)),
+    command!("export", [], "to a file: /export NAME.md, .html or .json", Does::Export),
+    command!("share", [], "to a page that can be sent", Does::Share),
     command!("jobs", [], "commands in the background", Does::Pick(Kind::Jobs)),
     command!(
         "cost",
@@ -71,18 +77,25 @@ pub(super) const COMMANDS: &[Command] = &[
         "what is set and what was spent",
         Does::Order(|| Order::Status)
     ),
-    command!("init", [], "write AGENTS.md for this project", Does::Prompt(INIT)),
-    command!("review", [], "review what is not committed", Does::Prompt(REVIEW)),
-    command!("editor", [], "write in $EDITOR", Does::Editor),
-    command!("details", [], "show whole outputs, or short ones", Does::Details),
-    command!("thinking", ["toggle-thinking"], "show or fold reasoning", Does::Thinking),
-    command!("doctor", [], "what was found on this machine", Does::Elsewhere("doctor")),
+    command!("editor", [], "write in $EDITOR", Does::Act(Action::Editor)),
+    command!("details", [], "show whole outputs, or short ones", Does::Act(Action::Details)),
+    command!(
+        "thinking",
+        ["toggle-thinking"],
+        "show or fold reasoning",
+        Does::Act(Action::Thinking)
+    ),
+    command!("vim", [], "vim keys, or none", Does::Act(Action::VimKeys)),
+    command!("doctor", ["debug"], "what was found here", Does::Order(|| Order::Doctor)),
     command!(
         "permissions",
-        [],
-        "what the rules decide",
-        Does::Elsewhere("permission check 'COMMAND'")
+        ["permission"],
+        "the rules, and what was agreed to",
+        Does::Pick(Kind::Permissions)
     ),
+    command!("mcp", ["mcps"], "MCP servers: connect, sign in", Does::Pick(Kind::Servers)),
+    command!("skills", [], "use a skill", Does::Pick(Kind::Skills)),
+    command!("keys", ["keybinds"], "see and change keys", Does::Pick(Kind::Keys)),
     command!("help", [], "keys and commands", Does::Help),
     command!("exit", ["quit", "q"], "leave", Does::Exit),
 ];
@@ -94,21 +107,36 @@ impl App {
             about: command.about.to_owned(),
             value: command.name.to_owned(),
         };
-        COMMANDS.iter().map(row).collect()
+        let own = self.facts.commands.iter().map(|own| Row {
+            label: format!("/{}", own.name),
+            about: own.about.clone(),
+            value: own.name.clone(),
+        });
+        let mut rows: Vec<Row> = own.collect();
+        let hidden = |name: &str| self.facts.commands.iter().any(|own| own.name == name);
+        rows.splice(0..0, COMMANDS.iter().filter(|c| !hidden(c.name)).map(row));
+        rows
     }
 
     /// A line behind `/`; not taken where it names nothing (it may be a path).
     pub(super) fn slash(&mut self, line: &str) -> bool {
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let facts = &self.facts;
+        let offered = facts.prompts.iter().any(|(prompt, _)| prompt == name);
+        let of_server = offered || (facts.servers && name.contains(':') && !name.contains('/'));
+        // What people wrote themselves goes before what we have.
+        if of_server || facts.commands.iter().any(|own| own.name == name) {
+            self.own_command(name, rest);
+            return true;
+        }
         let known = |command: &&Command| command.name == name || command.aliases.contains(&name);
         if let Some(command) = COMMANDS.iter().find(known) {
-            self.run_command(command.name, rest.trim());
+            self.run_command(command.name, rest);
             return true;
         }
         if self.facts.skills.iter().any(|(skill, _)| skill == name) {
-            let rest = rest.trim();
-            let what =
-                if rest.is_empty() { "Do what it says.".to_owned() } else { rest.to_owned() };
+            let what = if rest.is_empty() { "Do what it says." } else { rest };
             let text = format!("Use the skill \"{name}\". {what}");
             match self.busy {
                 true => self.order(Order::FollowUp(text)),
@@ -119,20 +147,33 @@ impl App {
         if name.contains('/') || name.is_empty() {
             return false;
         }
-        let all: Vec<(&str, &str)> = COMMANDS.iter().map(|c| (c.name, c.name)).collect();
-        let near = crate::fuzzy::best(name, all.into_iter(), 1);
+        let own = self.facts.commands.iter().map(|own| own.name.as_str());
+        let all: Vec<&str> = COMMANDS.iter().map(|c| c.name).chain(own).collect();
+        let near = crate::fuzzy::best(name, all.iter().map(|name| (*name, *name)), 1);
         let near = near.first().map(|n| format!("; did you mean /{n}?")).unwrap_or_default();
-        self.say(
-            Level::Problem,
-            &format!("There is no command /{name}{near}"),
-            Some("/help lists them."),
-        );
+        let problem = format!("There is no command /{name}{near}");
+        self.say(Level::Problem, &problem, Some("/help lists them."));
         true
     }
 
+    /// A command that somebody wrote: what it says is the prompt.
+    fn own_command(&mut self, name: &str, arguments: &str) {
+        if self.busy {
+            return self.hint("when this turn is over (esc interrupts it)");
+        }
+        let said = format!("/{name} {arguments}");
+        self.finish(Block::User(said.trim_end().to_owned()));
+        self.working();
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        self.order(Order::Command { name, arguments });
+    }
+
     pub(super) fn run_command(&mut self, name: &str, rest: &str) {
+        if self.facts.commands.iter().any(|own| own.name == name) {
+            return self.own_command(name, rest);
+        }
         let Some(command) = COMMANDS.iter().find(|command| command.name == name) else { return };
-        let waits = matches!(command.does, Does::New | Does::Prompt(_) | Does::Fork);
+        let waits = matches!(command.does, Does::New | Does::Fork);
         if self.busy && waits {
             return self.hint("when this turn is over (esc interrupts it)");
         }
@@ -147,30 +188,27 @@ impl App {
             }
             Does::Pick(kind) => self.pick(kind),
             Does::Order(order) => self.order(order()),
-            Does::Prompt(text) => {
-                let more = if rest.is_empty() { String::new() } else { format!("\n\n{rest}") };
-                self.prompt(format!("{text}{more}"));
-            }
+            Does::Act(action) => self.act(action),
+            Does::Mode if rest.is_empty() => self.pick(Kind::Modes),
+            Does::Mode => self.change_mode(Some(rest)),
+            Does::Effort if rest.is_empty() => self.pick(Kind::Efforts),
+            Does::Effort => self.change_effort(rest),
+            Does::Diff => self.show_changes(),
+            Does::Rename => self.rename(rest),
             Does::Export => {
                 let name = (!rest.is_empty()).then(|| rest.to_owned());
                 self.order(Order::Export(name));
             }
-            Does::Share => self.order(Order::Export(None)),
+            Does::Share => {
+                let name = (!rest.is_empty()).then(|| rest.to_owned());
+                self.order(Order::Share(name));
+            }
             Does::Help => self.help(),
             Does::Exit => self.effect(Effect::Quit),
-            Does::Editor => self.act(crate::keymap::Action::Editor),
-            Does::Details => self.act(crate::keymap::Action::Details),
-            Does::Thinking => self.act(crate::keymap::Action::Thinking),
-            Does::Copy => self.act(crate::keymap::Action::Copy),
-            Does::Transcript => self.act(crate::keymap::Action::Transcript),
             Does::Fork => match self.session.clone() {
                 Some((id, _)) => self.order(Order::Open { id, fork: true }),
                 None => self.hint("there is nothing to copy yet"),
             },
-            Does::Elsewhere(command) => {
-                let text = format!("In another terminal, in this folder: tw {command}");
-                self.say(Level::Quiet, &text, None);
-            }
         }
     }
 
@@ -182,14 +220,19 @@ impl App {
             String::new(),
             "Keys".to_owned(),
         ];
+        // Half of the room, where there is little.
+        let wide = (self.width() / 2).clamp(8, 36);
         let keys = self.keymap.all();
-        lines.extend(keys.iter().map(|(keys, about)| format!("  {keys:<36} {about}")));
+        let bound = keys.iter().filter(|(keys, _)| !keys.is_empty());
+        lines.extend(bound.map(|(keys, about)| format!("  {keys:<wide$}  {about}")));
         lines.push(String::new());
         lines.push("Commands".to_owned());
         lines.extend(COMMANDS.iter().map(|c| {
             let aliases: String = c.aliases.iter().map(|a| format!(", /{a}")).collect();
-            format!("  {:<36} {}", format!("/{}{aliases}", c.name), c.about)
+            format!("  {:<wide$}  {}", format!("/{}{aliases}", c.name), c.about)
         }));
+        let own = self.facts.commands.iter();
+        lines.extend(own.map(|c| format!("  {:<wide$}  {}", format!("/{}", c.name), c.about)));
         self.overlay = Some(Overlay::Page { title: "Help".to_owned(), lines, top: 0 });
     }
 }

@@ -1,6 +1,7 @@
-//! What opens while something is written: commands behind `/`, files and agents behind `@`.
+//! What opens while something is written: commands behind `/`; files, agents and resources of servers
+//! behind `@`.
 
-use super::{App, Effect};
+use super::{App, Effect, Order};
 use crate::fuzzy;
 use crate::key::{Code, Key};
 
@@ -36,6 +37,7 @@ impl App {
             && !query.contains(char::is_whitespace)
         {
             let query = query.to_owned();
+            self.ask_servers();
             let all = self.command_items();
             let items = fuzzy::best(
                 &query,
@@ -58,12 +60,16 @@ impl App {
             .map_or(0, |n| n + before[n..].chars().next().map_or(1, char::len_utf8));
         if let Some(query) = before[word..].strip_prefix('@') {
             let query = query.to_owned();
+            self.ask_servers();
             self.token += 1;
             let token = self.token;
             let agents = self.facts.workers.iter();
             let agents = fuzzy::best(&query, agents.map(|a| (a.0.as_str(), a)), 3);
+            let resources = self.facts.resources.iter();
+            let resources = fuzzy::best(&query, resources.map(|r| (r.0.as_str(), r)), 5);
             let items: Vec<Item> = agents
                 .into_iter()
+                .chain(resources)
                 .map(|(name, about)| Item {
                     label: format!("@{name}"),
                     about: about.clone(),
@@ -92,20 +98,34 @@ impl App {
     }
 
     fn command_items(&self) -> Vec<Item> {
-        let mut items: Vec<Item> = super::commands::COMMANDS
-            .iter()
-            .map(|command| Item {
-                label: format!("/{}", command.name),
-                about: command.about.to_owned(),
-                insert: format!("/{} ", command.name),
-            })
-            .collect();
-        items.extend(self.facts.skills.iter().map(|(name, about)| Item {
+        let item = |name: &str, about: String| Item {
             label: format!("/{name}"),
-            about: format!("skill: {about}"),
+            about,
             insert: format!("/{name} "),
-        }));
-        items
+        };
+        let rows = self.command_rows().into_iter().map(|row| item(&row.value, row.about));
+        let skills =
+            self.facts.skills.iter().map(|(name, about)| (name, format!("skill: {about}")));
+        let prompts = self.facts.prompts.iter().map(|(name, about)| (name, about.clone()));
+        rows.chain(skills.chain(prompts).map(|(name, about)| item(name, about))).collect()
+    }
+
+    /// What servers offer is asked for when it is first looked for.
+    fn ask_servers(&mut self) {
+        if self.facts.servers && !std::mem::replace(&mut self.asked_servers, true) {
+            self.order(Order::Offered);
+        }
+    }
+
+    pub(super) fn offered(
+        &mut self,
+        resources: Vec<(String, String)>,
+        prompts: Vec<(String, String)>,
+    ) {
+        (self.facts.resources, self.facts.prompts) = (resources, prompts);
+        if self.menu.is_some() {
+            self.look_for_menu();
+        }
     }
 
     pub(super) fn found(&mut self, token: u64, paths: Vec<String>) {
@@ -162,6 +182,8 @@ impl App {
     fn wants_more(&self) -> bool {
         let text = self.editor.text().trim();
         let name = text.strip_prefix('/').unwrap_or(text);
-        self.facts.skills.iter().any(|(skill, _)| skill == name)
+        let facts = &self.facts;
+        facts.commands.iter().any(|own| own.name == name && own.takes_words)
+            || facts.skills.iter().chain(&facts.prompts).any(|(known, _)| known == name)
     }
 }

@@ -3,20 +3,26 @@
 
 mod act;
 mod ask;
+mod child;
 mod commands;
+mod dialog;
 mod history;
+mod lists;
 mod menu;
 mod picker;
 mod prompt;
 mod transcript;
 mod turn;
 mod view;
+mod vim_keys;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use toolwright::llm::Effort;
+use toolwright::permission::Mode;
 use toolwright::session::QueueKind;
-use toolwright::tool::{Question, Replies};
+use toolwright::tool::Replies;
 use toolwright::{Answer, Event};
 
 use crate::blocks::{Block, Call, Level, View};
@@ -24,10 +30,13 @@ use crate::editor::Editor;
 use crate::flow::Flow;
 use crate::key::Key;
 use crate::keymap::Keymap;
+use crate::picture::Picture;
 use crate::prefs::Prefs;
 use crate::style::Line;
 use crate::theme::Theme;
-pub(crate) use ask::Ask;
+use crate::vim::Vim;
+pub(crate) use ask::{Ask, Trust};
+pub(crate) use dialog::{LineFor, Overlay};
 pub(crate) use history::History;
 pub(crate) use menu::Menu;
 pub(crate) use picker::{Kind, Picker, Row};
@@ -80,10 +89,33 @@ pub(crate) enum News {
         text: String,
     },
     Delivered(u64),
-    Asked {
+    /// An answer was not taken; its question still waits.
+    NotTaken {
         id: u64,
-        question: Question,
-        why: Option<String>,
+        problem: String,
+    },
+    /// This folder's own files want more than they may.
+    Trust(Trust),
+    Mode(Mode),
+    /// What MCP servers offer: `server:uri` and `server:prompt`, with what they are.
+    Offered {
+        resources: Vec<(String, String)>,
+        prompts: Vec<(String, String)>,
+    },
+    /// What is left of the conversation, or back again.
+    Rewound(Vec<Block>),
+    /// The session has another name.
+    Renamed(String),
+    /// Sessions in which this was said.
+    Searched {
+        query: String,
+        rows: Vec<Row>,
+    },
+    /// What an agent that works for this one has done so far.
+    Child {
+        id: String,
+        title: String,
+        blocks: Vec<Block>,
     },
     /// A turn begins that nobody typed a prompt for.
     Working,
@@ -109,6 +141,11 @@ pub(crate) enum News {
     ShellStarted(String),
     ShellSaid(String),
     ShellDone(Box<crate::blocks::Done>),
+    /// What the outcome of a call shows, before it is told.
+    Pictures {
+        call: String,
+        pictures: Vec<Picture>,
+    },
     /// Text for the prompt.
     Draft(String),
 }
@@ -122,13 +159,40 @@ pub(crate) struct Facts {
     pub agents: Vec<(String, String)>,
     pub workers: Vec<(String, String)>,
     pub skills: Vec<(String, String)>,
+    /// Commands that people wrote.
+    pub commands: Vec<OwnCommand>,
+    pub resources: Vec<(String, String)>,
+    pub prompts: Vec<(String, String)>,
+    /// There are MCP servers to ask.
+    pub servers: bool,
     pub directory: String,
     pub branch: Option<String>,
     pub window: Option<u64>,
     pub demo: bool,
+    /// The server on this machine that answers, where nobody named a model.
+    pub local: Option<String>,
     pub sandbox: Option<String>,
-    pub mode: Option<String>,
+    pub mode: Mode,
     pub warnings: Vec<String>,
+}
+
+/// How one goes back to an earlier message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Going {
+    /// Files stay as they are.
+    WordsOnly,
+    WithFiles,
+    /// This session stays as it is, and a copy goes on from there.
+    InACopy,
+}
+
+/// A command that somebody wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OwnCommand {
+    pub name: String,
+    pub about: String,
+    /// Words behind it go into it.
+    pub takes_words: bool,
 }
 
 /// What the engine's driver is to do.
@@ -155,14 +219,43 @@ pub(crate) enum Order {
     EndJobs,
     Status,
     Export(Option<String>),
+    /// To a page that can be sent.
+    Share(Option<String>),
     Undo,
     Redo,
-    /// Back to before the prompt with this number.
-    Back(usize),
+    /// Back to before the prompt with this number, counted from the last.
+    Back(usize, Going),
     Key {
         provider: String,
         key: String,
     },
+    /// Whether this folder is trusted; nothing asks again the next time.
+    Trust(Option<bool>),
+    OpenAddress(String),
+    Mode(Mode),
+    /// How much the model thinks; nothing is as usual.
+    Effort(Option<Effort>),
+    /// A command that somebody wrote, or a prompt of a server.
+    Command {
+        name: String,
+        arguments: String,
+    },
+    /// Another name for a session; the one at work without an id.
+    Rename {
+        id: Option<String>,
+        title: String,
+    },
+    Delete(String),
+    Search(String),
+    Connect(String),
+    SignIn(String),
+    SignOut(String),
+    /// Takes back something that was agreed to.
+    Forget(String),
+    Doctor,
+    /// What servers offer.
+    Offered,
+    Child(String),
 }
 
 /// What only the outside can do.
@@ -198,21 +291,6 @@ struct Waiting {
     text: String,
 }
 
-enum Overlay {
-    Picker(Picker),
-    Page {
-        title: String,
-        lines: Vec<String>,
-        top: usize,
-    },
-    /// A line is asked for: what for, and whether it may be seen.
-    Line {
-        what: String,
-        provider: String,
-        editor: Editor,
-    },
-}
-
 /// A key that counts when it is pressed a second time soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Armed {
@@ -227,6 +305,8 @@ pub(crate) struct App {
     pub theme: Theme,
     pub keymap: Keymap,
     pub prefs: Prefs,
+    /// Keys as the settings say.
+    keybinds: serde_json::Value,
     facts: Facts,
     ready: bool,
     session: Option<(String, String)>,
@@ -235,6 +315,13 @@ pub(crate) struct App {
     menu: Option<Menu>,
     overlay: Option<Overlay>,
     asks: VecDeque<Ask>,
+    /// Those that were answered last: an answer may turn out not to be taken.
+    answered: VecDeque<Ask>,
+    /// The person is in the middle of a word: keys go on to the text.
+    held: bool,
+    /// When a key was pressed last.
+    keyed: Duration,
+    vim: Vim,
     transcript: Option<Transcript>,
     blocks: Vec<Block>,
     /// Rows that are finished and not written yet.
@@ -253,8 +340,11 @@ pub(crate) struct App {
     cost: f64,
     cost_known: bool,
     todos: Vec<(String, String)>,
+    pictures: HashMap<String, Vec<Picture>>,
     focused: bool,
     token: u64,
+    /// Servers were asked what they offer.
+    asked_servers: bool,
     effects: Vec<Effect>,
     /// Nothing has been written yet.
     spaced: bool,
@@ -271,6 +361,7 @@ impl App {
             theme: Theme::default(),
             keymap: Keymap::default(),
             prefs: Prefs::default(),
+            keybinds: serde_json::json!({}),
             facts: Facts::default(),
             ready: false,
             session: None,
@@ -279,6 +370,10 @@ impl App {
             menu: None,
             overlay: None,
             asks: VecDeque::new(),
+            answered: VecDeque::new(),
+            held: false,
+            keyed: Duration::ZERO,
+            vim: Vim::default(),
             transcript: None,
             blocks: Vec::new(),
             finished: Vec::new(),
@@ -295,8 +390,10 @@ impl App {
             cost: 0.0,
             cost_known: true,
             todos: Vec::new(),
+            pictures: HashMap::new(),
             focused: true,
             token: 0,
+            asked_servers: false,
             effects: Vec::new(),
             spaced: true,
             close: false,
@@ -305,14 +402,15 @@ impl App {
 
     /// With what people set and wrote before.
     pub fn settle_in(&mut self, loaded: crate::prefs::Loaded) {
-        let (keymap, problems) = Keymap::with(&loaded.keybinds);
-        self.keymap = keymap;
+        self.keybinds = loaded.keybinds;
         self.theme = loaded.theme;
         self.prefs = loaded.prefs;
         self.history = History::new(loaded.history);
-        for warning in loaded.warnings.iter().chain(&problems) {
+        self.vim = Vim::new(self.prefs.vim.unwrap_or(self.prefs.vim_usual));
+        for warning in &loaded.warnings {
             self.say(Level::Notice, warning, None);
         }
+        self.bind_all();
     }
 
     /// Takes something in; `now` never goes back.
@@ -320,7 +418,10 @@ impl App {
         self.now = self.now.max(now);
         self.forget_old();
         match input {
-            Input::Key(key) => self.key(key),
+            Input::Key(key) => {
+                self.key(key);
+                self.keyed = self.now;
+            }
             Input::Paste(text) => self.paste(&text),
             Input::Focus(focused) => self.focused = focused,
             Input::Resize { columns, rows } => {
@@ -344,7 +445,7 @@ impl App {
     /// How long nothing has to be drawn if nothing happens; for ever, where nothing moves.
     pub fn pause(&self) -> Option<Duration> {
         let moving = self.busy || !self.live.is_empty();
-        let fading = self.armed.is_some() || self.hint.is_some();
+        let fading = self.armed.is_some() || self.hint.is_some() || self.held;
         match (moving, fading) {
             (true, _) => Some(Duration::from_millis(100)),
             (false, true) => Some(Duration::from_millis(500)),
@@ -375,6 +476,7 @@ impl App {
             theme: &self.theme,
             details: self.prefs.details,
             thinking: self.prefs.thinking,
+            pictures: self.prefs.pictures,
             now: self.now,
         }
     }
@@ -423,6 +525,7 @@ impl App {
         if self.armed.is_some_and(|(_, until)| until <= self.now) {
             self.armed = None;
         }
+        self.still_writing();
     }
 
     /// Whether a key was pressed a second time; the first time it is remembered.

@@ -1,13 +1,14 @@
-//! Lists to choose from: models, agents, sessions, themes, commands, messages, jobs.
+//! A list to choose from: narrowed by what is written, with a look at what is under the cursor.
 
-use super::{App, Effect, Order, Overlay};
-use crate::blocks::Block;
 use crate::editor::Editor;
 use crate::fuzzy;
 use crate::key::{Code, Key};
 use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
+
+/// Rows of what is under the cursor.
+const PREVIEW_ROWS: usize = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -19,6 +20,14 @@ pub(crate) enum Kind {
     Messages,
     Jobs,
     Providers,
+    Servers,
+    Permissions,
+    Keys,
+    Skills,
+    Modes,
+    Efforts,
+    /// Agents that work for this one.
+    Children,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +39,8 @@ pub(crate) struct Row {
 
 pub(crate) struct Picker {
     pub(super) kind: Kind,
-    rows: Vec<Row>,
-    query: Editor,
+    pub(super) rows: Vec<Row>,
+    pub(super) query: Editor,
     /// Indexes of the rows that fit, best first.
     fitting: Vec<usize>,
     selected: usize,
@@ -39,7 +48,9 @@ pub(crate) struct Picker {
     waiting: bool,
     preview: Option<(String, String)>,
     /// The theme that was used before looking at others.
-    before: Option<Theme>,
+    pub(super) before: Option<Theme>,
+    /// What goes away when the same key is pressed again.
+    pub(super) doomed: Option<String>,
 }
 
 impl Picker {
@@ -54,6 +65,7 @@ impl Picker {
             waiting,
             preview: None,
             before: None,
+            doomed: None,
         };
         if let Some(rows) = rows {
             picker.fill(rows);
@@ -73,16 +85,31 @@ impl Picker {
         self.preview = Some((value.to_owned(), harmless(text)));
     }
 
+    /// Rows that have what was written come before those that only have its letters.
     fn narrow(&mut self) {
-        let text = |row: &Row| format!("{} {}", row.label, row.about);
-        let texts: Vec<String> = self.rows.iter().map(text).collect();
-        let query = self.query.text().to_lowercase();
-        let all = texts.iter().enumerate().map(|(n, text)| (text.as_str(), n));
-        self.fitting = fuzzy::best(&query, all, usize::MAX);
+        let query = self.query.text().trim().to_lowercase();
+        let rank = |row: &Row| {
+            let (label, about) = (row.label.to_lowercase(), row.about.to_lowercase());
+            if query.is_empty() || label.starts_with(&query) {
+                return Some((0, 0));
+            }
+            if label.contains(&query) {
+                return Some((1, 0));
+            }
+            let has = |word: &str| label.contains(word) || about.contains(word);
+            if query.split_whitespace().all(has) {
+                return Some((2, 0));
+            }
+            fuzzy::score(&query, &label).map(|score| (3, -score))
+        };
+        let ranked = self.rows.iter().enumerate().filter_map(|(n, row)| Some((rank(row)?, n)));
+        let mut fitting: Vec<((i32, i32), usize)> = ranked.collect();
+        fitting.sort_unstable();
+        self.fitting = fitting.into_iter().map(|(_, n)| n).collect();
         self.selected = self.selected.min(self.fitting.len().saturating_sub(1));
     }
 
-    fn current(&self) -> Option<&Row> {
+    pub(super) fn current(&self) -> Option<&Row> {
         self.rows.get(*self.fitting.get(self.selected)?)
     }
 
@@ -90,13 +117,72 @@ impl Picker {
         match self.kind {
             Kind::Models => ("Models", "enter use · ctrl+f favourite · esc close"),
             Kind::Agents => ("Agents", "enter use · esc close"),
-            Kind::Sessions => ("Sessions", "enter open · ctrl+o copy and open · esc close"),
+            Kind::Sessions => {
+                ("Sessions", "enter open · ctrl+o copy · ctrl+r rename · ctrl+d delete · esc close")
+            }
             Kind::Themes => ("Themes", "enter use · esc back"),
             Kind::Commands => ("Commands", "enter run · esc close"),
-            Kind::Messages => ("Back to", "enter edit it again · esc close"),
+            Kind::Messages => (
+                "Back to",
+                "enter edit it again · ctrl+u undo files too · ctrl+o in a copy · esc close",
+            ),
             Kind::Jobs => ("Background jobs", "ctrl+k end all · esc close"),
             Kind::Providers => ("Connect", "enter give a key · esc close"),
+            Kind::Servers => {
+                ("MCP servers", "enter on or off · ctrl+s sign in · ctrl+o sign out · esc close")
+            }
+            Kind::Permissions => ("Permissions", "ctrl+d take back what was agreed to · esc close"),
+            Kind::Keys => ("Keys", "enter press another · ctrl+d the usual one · esc close"),
+            Kind::Skills => ("Skills", "enter use · esc close"),
+            Kind::Modes => ("Mode", "enter use · esc close"),
+            Kind::Efforts => ("Effort", "enter use · esc close"),
+            Kind::Children => ("Agents at work", "enter look at it · esc close"),
         }
+    }
+
+    fn nothing(&self) -> &'static str {
+        match self.kind {
+            Kind::Servers => "no MCP server is configured: tw mcp add NAME -- COMMAND adds one",
+            Kind::Jobs => "nothing runs in the background",
+            Kind::Skills => "no skill is installed",
+            Kind::Sessions => "no session in this folder yet",
+            _ => "there is nothing here",
+        }
+    }
+
+    /// Moves among the rows; whether the key was for that.
+    pub(super) fn moved(&mut self, key: Key) -> bool {
+        let last = self.fitting.len().saturating_sub(1);
+        self.selected = match (key.code, key.ctrl) {
+            (Code::Up, _) | (Code::Char('p'), true) => self.selected.checked_sub(1).unwrap_or(last),
+            (Code::Down, _) | (Code::Char('n'), true) => {
+                if self.selected >= last {
+                    0
+                } else {
+                    self.selected + 1
+                }
+            }
+            (Code::PageUp, _) => self.selected.saturating_sub(10),
+            (Code::PageDown, _) => (self.selected + 10).min(last),
+            (Code::Home, _) => 0,
+            (Code::End, _) => last,
+            _ => return false,
+        };
+        true
+    }
+
+    pub(super) fn write(&mut self, key: Key) {
+        super::ask::edit(&mut self.query, key);
+        self.selected = 0;
+        self.narrow();
+    }
+
+    /// Further rows, behind those that are there.
+    pub(super) fn add(&mut self, rows: Vec<Row>) {
+        let new =
+            rows.into_iter().filter(|row| !self.rows.iter().any(|own| own.value == row.value));
+        let all: Vec<Row> = self.rows.iter().cloned().chain(new).collect();
+        self.fill(all);
     }
 
     pub(super) fn draw(
@@ -119,7 +205,7 @@ impl Picker {
         if self.fitting.is_empty() {
             let text = match (self.waiting, self.rows.is_empty()) {
                 (true, _) => "…",
-                (false, true) => "there is nothing here",
+                (false, true) => self.nothing(),
                 (false, false) => "nothing fits",
             };
             lines.push(Line::styled(format!("  {text}"), muted));
@@ -150,202 +236,10 @@ impl Picker {
         if self.current().is_none_or(|row| row.value != *value) {
             return Vec::new();
         }
-        let rows = text.lines().take(6);
         let bar = || Line::styled("  │ ", Style::fg(theme.border));
-        let room = columns.saturating_sub(4);
-        rows.map(|row| bar().with(width::cut(row, room), theme.muted())).collect()
-    }
-}
-
-impl App {
-    pub(super) fn pick(&mut self, kind: Kind) {
-        let rows = match kind {
-            Kind::Models | Kind::Sessions | Kind::Jobs | Kind::Providers => {
-                self.order(Order::List(kind));
-                None
-            }
-            Kind::Agents => Some(self.agent_rows()),
-            Kind::Themes => Some(self.theme_rows()),
-            Kind::Commands => Some(self.command_rows()),
-            Kind::Messages => Some(self.message_rows()),
-        };
-        let mut picker = Picker::new(kind, rows);
-        if kind == Kind::Themes {
-            picker.before = Some(self.theme.clone());
-        }
-        (self.menu, self.hint) = (None, None);
-        self.overlay = Some(Overlay::Picker(picker));
-        self.look();
-    }
-
-    /// What a list was waiting for. Favourite and recent models come first.
-    pub(super) fn listed(&mut self, kind: Kind, mut rows: Vec<Row>) {
-        if kind == Kind::Models {
-            let (favourites, recent) = (&self.prefs.favourites, &self.prefs.recent);
-            for row in rows.iter_mut().filter(|row| favourites.contains(&row.value)) {
-                row.label = format!("★ {}", row.label);
-            }
-            let rank = |row: &Row| match recent.iter().position(|own| *own == row.value) {
-                _ if favourites.contains(&row.value) => 0,
-                Some(n) => n + 1,
-                None => usize::MAX,
-            };
-            rows.sort_by_key(rank);
-        }
-        if let Some(Overlay::Picker(picker)) = &mut self.overlay
-            && picker.kind == kind
-        {
-            picker.fill(rows);
-            self.look();
-        }
-    }
-
-    fn agent_rows(&self) -> Vec<Row> {
-        let row = |(name, about): &(String, String)| Row {
-            label: name.clone(),
-            about: about.clone(),
-            value: name.clone(),
-        };
-        self.facts.agents.iter().map(row).collect()
-    }
-
-    fn theme_rows(&self) -> Vec<Row> {
-        let own = self.prefs.themes.keys().map(|name| (name.clone(), "your own"));
-        let built_in = Theme::names().into_iter().map(|name| (name.to_owned(), ""));
-        own.chain(built_in)
-            .map(|(name, about)| Row { label: name.clone(), about: about.to_owned(), value: name })
-            .collect()
-    }
-
-    fn message_rows(&self) -> Vec<Row> {
-        let said = self.blocks.iter().filter_map(|block| match block {
-            Block::User(text) => Some(text),
-            _ => None,
-        });
-        let mut rows: Vec<Row> = said
-            .enumerate()
-            .map(|(n, text)| Row {
-                label: text.trim().lines().next().unwrap_or_default().to_owned(),
-                about: String::new(),
-                value: n.to_string(),
-            })
-            .collect();
-        rows.reverse();
-        rows
-    }
-
-    pub(super) fn picker_key(&mut self, key: Key) {
-        let Some(Overlay::Picker(picker)) = &mut self.overlay else { return };
-        let count = picker.fitting.len();
-        let last = count.saturating_sub(1);
-        match (key.code, key.ctrl) {
-            (Code::Escape, _) | (Code::Char('c'), true) => {
-                if let Some(before) = picker.before.take() {
-                    self.theme = before;
-                }
-                self.overlay = None;
-                return;
-            }
-            (Code::Up, _) | (Code::Char('p'), true) => {
-                picker.selected = picker.selected.checked_sub(1).unwrap_or(last);
-            }
-            (Code::Down, _) | (Code::Char('n'), true) => {
-                picker.selected = if picker.selected >= last { 0 } else { picker.selected + 1 };
-            }
-            (Code::PageUp, _) => picker.selected = picker.selected.saturating_sub(10),
-            (Code::PageDown, _) => picker.selected = (picker.selected + 10).min(last),
-            (Code::Home, _) => picker.selected = 0,
-            (Code::End, _) => picker.selected = last,
-            (Code::Enter, _) => return self.picked(false),
-            (Code::Char('o'), true) if picker.kind == Kind::Sessions => return self.picked(true),
-            (Code::Char('f'), true) if picker.kind == Kind::Models => return self.favour(),
-            (Code::Char('k'), true) if picker.kind == Kind::Jobs => {
-                self.overlay = None;
-                self.order(Order::EndJobs);
-                return;
-            }
-            _ => {
-                super::ask::edit(&mut picker.query, key);
-                picker.selected = 0;
-                picker.narrow();
-            }
-        }
-        self.look();
-    }
-
-    /// What is under the cursor is looked at.
-    fn look(&mut self) {
-        let Some(Overlay::Picker(picker)) = &self.overlay else { return };
-        let Some(row) = picker.current() else { return };
-        let value = row.value.clone();
-        match picker.kind {
-            Kind::Sessions => self.order(Order::Preview(value)),
-            Kind::Themes => {
-                if let Some(theme) = self.prefs.theme_named(&value) {
-                    self.theme = theme;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn picked(&mut self, other: bool) {
-        let Some(Overlay::Picker(picker)) = self.overlay.take() else { return };
-        let Some(row) = picker.current() else { return };
-        let value = row.value.clone();
-        match picker.kind {
-            Kind::Models => {
-                self.prefs.recent.retain(|model| *model != value);
-                self.prefs.recent.insert(0, value.clone());
-                self.prefs.recent.truncate(10);
-                self.save();
-                self.order(Order::Model(value));
-            }
-            Kind::Agents => self.order(Order::Agent(value)),
-            Kind::Sessions => self.order(Order::Open { id: value, fork: other }),
-            Kind::Themes => {
-                self.prefs.theme = Some(value);
-                self.save();
-            }
-            Kind::Commands => self.run_command(&value, ""),
-            Kind::Messages => {
-                let Ok(n) = value.parse::<usize>() else { return };
-                let said = self.blocks.iter().filter_map(|block| match block {
-                    Block::User(text) => Some(text.clone()),
-                    _ => None,
-                });
-                if let Some(text) = said.into_iter().nth(n) {
-                    self.editor.set(&text);
-                    self.order(Order::Back(n));
-                }
-            }
-            Kind::Jobs => {}
-            Kind::Providers => {
-                let what = format!("Key for {}", row.label);
-                let editor = Editor::default();
-                self.overlay = Some(Overlay::Line { what, provider: value, editor });
-            }
-        }
-    }
-
-    fn favour(&mut self) {
-        let Some(Overlay::Picker(picker)) = &self.overlay else { return };
-        let Some(value) = picker.current().map(|row| row.value.clone()) else { return };
-        match self.prefs.favourites.iter().position(|model| *model == value) {
-            Some(at) => {
-                self.prefs.favourites.remove(at);
-                self.hint("no favourite any more");
-            }
-            None => {
-                self.prefs.favourites.push(value);
-                self.hint("a favourite now: f2 goes from one to the next");
-            }
-        }
-        self.save();
-    }
-
-    pub(super) fn save(&mut self) {
-        let prefs = self.prefs.clone();
-        self.effect(Effect::Save(prefs));
+        let room = columns.saturating_sub(4).max(1);
+        let lines = text.lines().map(|row| Line::styled(row, theme.muted()));
+        let rows = lines.flat_map(|line| width::wrap(&line, room, 2)).take(PREVIEW_ROWS);
+        rows.map(|row| bar().joined(row)).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! Keys, pastes, and what becomes of the text when it is sent.
 
-use super::{App, Effect, Order, Overlay};
+use super::{App, Effect, Kind, Order, Overlay};
 use crate::blocks::Block;
-use crate::key::{Code, Key};
+use crate::key::Key;
 use crate::keymap::Action;
 
 impl App {
@@ -13,7 +13,7 @@ impl App {
         if self.overlay.is_some() {
             return self.overlay_key(key);
         }
-        if !self.asks.is_empty() {
+        if !self.asks.is_empty() && !self.held {
             return self.ask_key(key);
         }
         if self.history.search.is_some() {
@@ -32,6 +32,9 @@ impl App {
             self.leader = true;
             return;
         }
+        if self.vim_key(key) {
+            return;
+        }
         let action = self.keymap.action(false, key);
         if !matches!(action, Some(Action::Clear | Action::Exit | Action::Interrupt)) {
             self.armed = None;
@@ -47,38 +50,6 @@ impl App {
         }
     }
 
-    fn overlay_key(&mut self, key: Key) {
-        match &mut self.overlay {
-            Some(Overlay::Picker(_)) => self.picker_key(key),
-            Some(Overlay::Page { lines, top, .. }) => {
-                let page = self.rows.saturating_sub(4).max(1);
-                let most = lines.len().saturating_sub(page);
-                match (key.code, key.ctrl) {
-                    (Code::Up, _) => *top = top.saturating_sub(1),
-                    (Code::Down, _) => *top = (*top + 1).min(most),
-                    (Code::PageUp, _) => *top = top.saturating_sub(page),
-                    (Code::PageDown | Code::Char(' '), _) => *top = (*top + page).min(most),
-                    (Code::Escape | Code::Enter | Code::Char('q'), _) | (Code::Char('c'), true) => {
-                        self.overlay = None;
-                    }
-                    _ => {}
-                }
-            }
-            Some(Overlay::Line { provider, editor, .. }) => match (key.code, key.ctrl) {
-                (Code::Escape, _) | (Code::Char('c'), true) => self.overlay = None,
-                (Code::Enter, _) => {
-                    let (provider, key) = (provider.clone(), editor.take().trim().to_owned());
-                    self.overlay = None;
-                    if !key.is_empty() {
-                        self.order(Order::Key { provider, key });
-                    }
-                }
-                _ => super::ask::edit(editor, key),
-            },
-            None => {}
-        }
-    }
-
     pub(super) fn paste(&mut self, text: &str) {
         if let Some(Overlay::Line { editor, .. }) = &mut self.overlay {
             return editor.insert_text(text.trim());
@@ -86,17 +57,13 @@ impl App {
         if self.transcript.is_some() || self.overlay.is_some() {
             return;
         }
-        if !self.asks.is_empty() {
+        if !self.asks.is_empty() && !self.held {
             return self.ask_paste(text);
         }
         self.leader = false;
-        // A file that is dropped on the terminal arrives as its path.
-        let trimmed = text.trim().trim_matches('\'');
-        if trimmed.starts_with('/') && !trimmed.contains('\n') && is_attachment(trimmed) {
-            let path = trimmed.replace("\\ ", " ");
-            self.editor.insert_text(&format!("@{path} "));
-        } else {
-            self.editor.paste(text);
+        match crate::drop::attachments(text) {
+            Some(mentions) => self.editor.insert_text(&format!("{mentions} ")),
+            None => self.editor.paste(text),
         }
         self.history.leave();
         self.menu = None;
@@ -106,6 +73,10 @@ impl App {
     pub(super) fn submit(&mut self, later: bool) {
         self.menu = None;
         if self.editor.text().trim().is_empty() {
+            // Where nobody answers but the demo, that is what comes next.
+            if self.facts.demo && self.session.is_none() && !self.busy {
+                self.pick(Kind::Providers);
+            }
             return;
         }
         let text = self.editor.take().trim().to_owned();
@@ -143,9 +114,4 @@ impl App {
         self.working();
         self.order(Order::Prompt(text));
     }
-}
-
-fn is_attachment(path: &str) -> bool {
-    let extension = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
-    matches!(extension.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp" | "pdf")
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolwright::llm::{Finish, FinishReason, Usage};
-use toolwright::permission::{Offer, Request};
+use toolwright::permission::{Asked, Extent, Grant, Offer, Request, Scope, Suggestion};
 use toolwright::session::{Ending, Outcome, QueueKind, TurnStatus};
 use toolwright::tool::{Choice, Hint, Inquiry, InquiryItem, Question};
 use toolwright::{Answer, Event, TurnEnd};
@@ -201,6 +201,27 @@ fn question() -> Question {
     }
 }
 
+fn offer() -> Offer {
+    let suggestion = |extent, pattern: &str| Suggestion { extent, pattern: pattern.to_owned() };
+    let asked = Asked {
+        permission: "edit".to_owned(),
+        pattern: "main.rs".to_owned(),
+        rule: None,
+        from: "shipped defaults".to_owned(),
+        why: "ask by the rule edit \"*\" of shipped defaults".to_owned(),
+        suggestions: vec![
+            suggestion(Extent::Exact, "main.rs"),
+            suggestion(Extent::Prefix, "src/*"),
+            suggestion(Extent::Tool, "*"),
+        ],
+    };
+    Offer { why: String::new(), asked: vec![asked], scopes: Scope::ALL.to_vec() }
+}
+
+fn always(scope: Scope, extent: Extent) -> Answer {
+    Answer::Always(Grant { scope, extent: Some(extent), patterns: Vec::new() })
+}
+
 fn inquiry(multiple: bool) -> Inquiry {
     let choice = |label: &str, description: &str| Choice {
         label: label.to_owned(),
@@ -297,9 +318,8 @@ fn a_permission_is_asked_with_the_diff_the_rule_and_the_choices() {
     let mut desk = Desk::new(80, 30);
     desk.write("go");
     desk.enter();
-    let why = Some("asked because: ask by the rule edit \"*\"".to_owned());
-    desk.news(News::Asked { id: 7, question: question(), why });
-    desk.news(News::Asked { id: 8, question: question(), why: None });
+    desk.event(Event::Question { id: 7, question: question(), offer: offer() });
+    desk.event(Event::Question { id: 8, question: question(), offer: offer() });
     desk.matches("permission-80x30");
     assert!(desk.others.contains(&Effect::Attention("edit main.rs".to_owned())));
     desk.press(Key::char('a'));
@@ -308,9 +328,10 @@ fn a_permission_is_asked_with_the_diff_the_rule_and_the_choices() {
     desk.matches("permission-words-80x30");
     desk.enter();
     let message = Some("not that one".to_owned());
+    let always = always(Scope::Session, Extent::Tool);
     assert_eq!(
         desk.orders[1..],
-        [Order::Answer(7, Answer::always()), Order::Answer(8, Answer::Reject { message })]
+        [Order::Answer(7, always), Order::Answer(8, Answer::Reject { message })]
     );
     assert!(desk.app.asks.is_empty());
 }
@@ -497,10 +518,15 @@ fn escape_twice_offers_the_earlier_messages() {
     desk.escape();
     desk.escape();
     desk.matches("back-60x16");
+    desk.press(Key::ctrl('u'));
+    assert_eq!(desk.orders.last(), Some(&Order::Back(0, Going::WithFiles)));
+    desk.press(Key::ctrl('c'));
+    desk.escape();
+    desk.escape();
     desk.press(Key::plain(Code::Down));
     desk.enter();
     assert_eq!(desk.app.editor.text(), "first");
-    assert_eq!(desk.orders.last(), Some(&Order::Back(0)));
+    assert_eq!(desk.orders.last(), Some(&Order::Back(1, Going::WordsOnly)));
 }
 
 #[test]
@@ -554,4 +580,6 @@ fn text_of_models_and_tools_cannot_touch_the_terminal() {
     assert!(!desk.bytes.contains("\x1b]0;") && !desk.bytes.contains('\x07'));
 }
 
+mod dialogs;
+mod questions;
 mod random;

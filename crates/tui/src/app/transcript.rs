@@ -1,4 +1,7 @@
-//! The whole conversation on a screen of its own, with folding and search.
+//! The whole conversation on a screen of its own, with folding and search; or that of an agent that works
+//! for this one.
+
+use std::collections::BTreeSet;
 
 use super::App;
 use crate::blocks::{Block, View};
@@ -11,6 +14,11 @@ pub(crate) struct Transcript {
     /// The first row that is shown.
     top: usize,
     unfolded: bool,
+    /// Blocks that are shown the other way round than the rest.
+    turned: BTreeSet<usize>,
+    /// The block that was gone to.
+    at: Option<usize>,
+    child: Option<Child>,
     search: Option<Editor>,
     query: String,
     /// Drawn for this width and as many blocks; made again when either changes.
@@ -20,17 +28,51 @@ pub(crate) struct Transcript {
     made_for: (usize, usize, bool),
 }
 
+/// An agent that works for this one.
+struct Child {
+    id: String,
+    title: String,
+    blocks: Vec<Block>,
+}
+
 impl App {
     pub(super) fn open_transcript(&mut self) {
-        let made_for = (0, usize::MAX, false);
+        self.show_transcript(None);
+    }
+
+    pub(super) fn open_transcript_of(&mut self, id: String, title: String, blocks: Vec<Block>) {
+        self.show_transcript(Some(Child { id, title, blocks }));
+    }
+
+    /// The changes of this conversation, whole, one behind the other.
+    pub(super) fn show_changes(&mut self) {
+        let changes = self.blocks.iter().filter(|block| match block {
+            Block::Call(call) => call.done.as_ref().is_some_and(|done| done.diff.is_some()),
+            _ => false,
+        });
+        let blocks: Vec<Block> = changes.cloned().collect();
+        if blocks.is_empty() {
+            return self.hint("nothing was changed by a tool that shows its changes");
+        }
+        // Named like no session is.
+        self.open_transcript_of("changes".to_owned(), "Changes".to_owned(), blocks);
+        if let Some(transcript) = &mut self.transcript {
+            (transcript.unfolded, transcript.top) = (true, 0);
+        }
+    }
+
+    fn show_transcript(&mut self, child: Option<Child>) {
         let mut transcript = Transcript {
             top: usize::MAX,
             unfolded: false,
+            turned: BTreeSet::new(),
+            at: None,
+            child,
             search: None,
             query: String::new(),
             rows: Vec::new(),
             starts: Vec::new(),
-            made_for,
+            made_for: (0, usize::MAX, false),
         };
         transcript.make(&self.blocks, self.view());
         self.transcript = Some(transcript);
@@ -65,8 +107,8 @@ impl App {
             (Code::Char('d'), _) => (top + page / 2).min(most),
             (Code::Home | Code::Char('g'), _) => 0,
             (Code::End | Code::Char('G'), _) => usize::MAX,
-            (Code::Char('['), _) => transcript.block_before(top),
-            (Code::Char(']'), _) => transcript.block_after(top).min(most),
+            (Code::Char('['), _) => transcript.go_block(top, page, false),
+            (Code::Char(']'), _) => transcript.go_block(top, page, true),
             (Code::Char('/'), _) => {
                 transcript.search = Some(Editor::default());
                 top
@@ -79,10 +121,24 @@ impl App {
                 transcript.find(false, page);
                 transcript.top
             }
-            (Code::Enter | Code::Tab | Code::Char('o'), _) => {
+            (Code::Enter, _) => {
+                let at = transcript.at.or_else(|| transcript.block_at(top)).unwrap_or(0);
+                if let Some(Block::Call(call)) = transcript.blocks(&self.blocks).get(at)
+                    && let Some(id) = call.child()
+                {
+                    // Closed, so that the other can be opened.
+                    return self.order(super::Order::Child(id));
+                }
+                transcript.turn(at);
+                transcript.at = Some(at);
+                transcript.make(&self.blocks, self.view());
+                transcript.starts.get(at).map_or(top, |start| top.min(*start))
+            }
+            (Code::Tab | Code::Char('o'), _) => {
                 // The block at the top stays there.
-                let block = transcript.starts.iter().rposition(|start| *start <= top);
+                let block = transcript.block_at(top);
                 transcript.unfolded = !transcript.unfolded;
+                transcript.turned.clear();
                 transcript.make(&self.blocks, self.view());
                 block.and_then(|n| transcript.starts.get(n).copied()).unwrap_or(top)
             }
@@ -95,7 +151,7 @@ impl App {
     pub(super) fn draw_transcript(&mut self) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(mut transcript) = self.transcript.take() else { return (Vec::new(), None) };
         let columns = self.width();
-        let wanted = (columns, self.blocks.len(), transcript.unfolded);
+        let wanted = (columns, transcript.blocks(&self.blocks).len(), transcript.unfolded);
         if transcript.made_for != wanted {
             transcript.make(&self.blocks, self.view());
         }
@@ -111,6 +167,10 @@ impl App {
                 }
             }
         }
+        let marked = transcript.at.and_then(|at| transcript.starts.get(at).copied());
+        if let Some(line) = marked.and_then(|row| lines.get_mut(row.checked_sub(top)?)) {
+            line.spans.iter_mut().for_each(|span| span.style.reverse = true);
+        }
         lines.resize(page, Line::empty());
         let mut cursor = None;
         let foot = match &transcript.search {
@@ -120,9 +180,11 @@ impl App {
             }
             None => {
                 let last = (top + page).min(transcript.rows.len());
-                let fold = if transcript.unfolded { "o fold" } else { "o unfold" };
+                let fold = if transcript.unfolded { "o fold all" } else { "o unfold all" };
+                let whose = transcript.child.as_ref().map(|child| format!("{} · ", child.title));
                 let text = format!(
-                    "{last}/{} · / search · n N next · [ ] blocks · {fold} · q close",
+                    "{}{last}/{} · q close · / search · [ ] blocks · enter unfold · {fold}",
+                    whose.unwrap_or_default(),
                     transcript.rows.len()
                 );
                 Line::styled(text, Style::fg(self.theme.primary))
@@ -136,9 +198,33 @@ impl App {
 }
 
 impl Transcript {
+    pub(super) fn child_id(&self) -> Option<&str> {
+        self.child.as_ref().map(|child| child.id.as_str())
+    }
+
+    /// The same agent, some work later.
+    pub(super) fn renew(&mut self, blocks: Vec<Block>) {
+        if let Some(child) = &mut self.child {
+            child.blocks = blocks;
+            self.made_for.1 = usize::MAX;
+        }
+    }
+
+    fn blocks<'a>(&'a self, own: &'a [Block]) -> &'a [Block] {
+        self.child.as_ref().map_or(own, |child| child.blocks.as_slice())
+    }
+
+    fn turn(&mut self, at: usize) {
+        if !self.turned.remove(&at) {
+            self.turned.insert(at);
+        }
+        self.made_for.1 = usize::MAX;
+    }
+
     /// Draws what is not drawn yet; everything, where the width or the folding changed.
-    fn make(&mut self, blocks: &[Block], view: View<'_>) {
-        let view = View { details: self.unfolded, thinking: self.unfolded, ..view };
+    fn make(&mut self, own: &[Block], view: View<'_>) {
+        let child = self.child.take();
+        let blocks = child.as_ref().map_or(own, |child| child.blocks.as_slice());
         let (columns, count, unfolded) = self.made_for;
         let goes_on = columns == view.columns && unfolded == self.unfolded && count <= blocks.len();
         let from = if goes_on { count } else { 0 };
@@ -146,20 +232,34 @@ impl Transcript {
             self.rows.clear();
             self.starts.clear();
         }
-        for block in &blocks[from..] {
+        for (n, block) in blocks.iter().enumerate().skip(from) {
+            let whole = self.unfolded != self.turned.contains(&n);
             self.starts.push(self.rows.len());
-            self.rows.extend(block.render(view));
+            self.rows.extend(block.render(View { details: whole, thinking: whole, ..view }));
             self.rows.push(Line::empty());
         }
         self.made_for = (view.columns, blocks.len(), self.unfolded);
+        self.child = child;
     }
 
-    fn block_before(&self, top: usize) -> usize {
-        self.starts.iter().rev().find(|start| **start < top).copied().unwrap_or(0)
+    fn block_at(&self, row: usize) -> Option<usize> {
+        self.starts.iter().rposition(|start| *start <= row)
     }
 
-    fn block_after(&self, top: usize) -> usize {
-        self.starts.iter().find(|start| **start > top).copied().unwrap_or(usize::MAX)
+    /// Marks the block before or after and gives the row to begin with, so that it can be seen.
+    fn go_block(&mut self, top: usize, page: usize, forward: bool) -> usize {
+        let last = self.starts.len().saturating_sub(1);
+        let at = match (self.at.or_else(|| self.block_at(top)), forward) {
+            (None, _) => return top,
+            (Some(at), true) => (at + 1).min(last),
+            (Some(at), false) => at.saturating_sub(1),
+        };
+        self.at = Some(at);
+        let start = self.starts.get(at).copied().unwrap_or(top);
+        match start >= top && start + 1 < top + page {
+            true => top,
+            false => start,
+        }
     }
 
     /// Goes to the next row that has what is searched for, round and round.

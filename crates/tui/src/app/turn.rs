@@ -30,12 +30,14 @@ impl App {
                 self.live.push_back(Live::Call { position, call, shell: false });
             }
             Event::CallProgress { position, text } => {
+                self.child_moved(&text);
                 if let Some(call) = self.running(position) {
                     call.progress = text;
                 }
             }
-            Event::CallSettled { position, outcome, .. } => {
-                let done = Done::from(&outcome);
+            Event::CallSettled { position, call, outcome, .. } => {
+                let mut done = Done::from(&outcome);
+                done.pictures = self.pictures.remove(&call).unwrap_or_default();
                 if !done.todos.is_empty() {
                     self.todos.clone_from(&done.todos);
                 }
@@ -57,7 +59,9 @@ impl App {
                     }
                 }
             }
-            Event::Question { id, question, .. } => self.asked(Ask::permission(id, question, None)),
+            Event::Question { id, question, offer } => {
+                self.asked(Ask::permission(id, question, offer));
+            }
             Event::Inquiry { id, inquiry } => self.asked(Ask::inquiry(id, inquiry)),
             Event::QuestionClosed { id } => self.asks.retain(|ask| ask.id() != id),
             Event::Retrying { attempt, delay, cause } => {
@@ -71,7 +75,7 @@ impl App {
                 self.activity = "Waiting to try again".to_owned();
             }
             Event::Notice { text } => self.say(Level::Notice, &text, None),
-            Event::ModeChanged { mode } => self.facts.mode = Some(mode.to_string()),
+            Event::ModeChanged { mode } => self.facts.mode = mode,
             // Told with its text by whoever put it there.
             Event::Queued { .. } => {}
             Event::Withdrawn { id } => self.queue.retain(|waiting| waiting.id != id),
@@ -116,7 +120,14 @@ impl App {
             News::Branch(branch) => self.facts.branch = branch,
             News::Queued { id, kind, text } => self.queue.push(Waiting { id, kind, text }),
             News::Delivered(id) => self.delivered(id),
-            News::Asked { id, question, why } => self.asked(Ask::permission(id, question, why)),
+            News::NotTaken { id, problem } => self.not_taken(id, &problem),
+            News::Trust(trust) => self.asked(Ask::trust(trust)),
+            News::Mode(mode) => self.facts.mode = mode,
+            News::Offered { resources, prompts } => self.offered(resources, prompts),
+            News::Rewound(blocks) => self.blocks = blocks,
+            News::Renamed(title) => self.renamed(&title),
+            News::Searched { query, rows } => self.searched(&query, rows),
+            News::Child { id, title, blocks } => self.child(&id, title, blocks),
             News::Working => self.working(),
             News::Idle => self.idle(),
             News::Rows { kind, rows } => self.listed(kind, rows),
@@ -151,6 +162,9 @@ impl App {
                     call.done = Some(*done);
                 }
             }
+            News::Pictures { call, pictures } => {
+                self.pictures.insert(call, pictures);
+            }
             News::Draft(text) => {
                 self.editor.set(&text);
                 self.menu = None;
@@ -165,11 +179,18 @@ impl App {
         if facts.demo {
             self.say(
                 Level::Notice,
-                "No key and no local server was found: the built-in demo model answers.\n\
-                 /connect keeps a key for a provider; or set ANTHROPIC_API_KEY, OPENAI_API_KEY, …\n\
+                "No key and no local server found: the built-in demo model answers for now.\n\
+                 /connect (or just enter) keeps a provider's key; or set ANTHROPIC_API_KEY, …\n\
                  Ollama, LM Studio, llama.cpp and vLLM are found by themselves when they run.",
                 None,
             );
+        }
+        if let Some(server) = &facts.local {
+            let text = format!(
+                "{server} runs on this machine and answers. /models lists what it has; /connect \
+                 keeps a key for a provider."
+            );
+            self.say(Level::Quiet, &text, None);
         }
         self.facts = facts;
         self.ready = true;
@@ -224,9 +245,11 @@ impl App {
 
     fn idle(&mut self) {
         self.busy = false;
+        self.pictures.clear();
         self.end_text();
         self.live.retain(|live| matches!(live, Live::Call { shell: true, .. }));
-        self.asks.clear();
+        self.asks.retain(|ask| !ask.is_of_turn());
+        self.answered.clear();
         if std::mem::take(&mut self.aborted) {
             self.give_back();
         }
@@ -250,12 +273,6 @@ impl App {
         }
         self.menu = None;
         self.editor.set(&texts.join("\n"));
-    }
-
-    fn asked(&mut self, ask: Ask) {
-        self.end_text();
-        self.effect(Effect::Attention(ask.title()));
-        self.asks.push_back(ask);
     }
 
     fn delivered(&mut self, id: u64) {
@@ -314,7 +331,7 @@ impl App {
         }
     }
 
-    fn end_text(&mut self) {
+    pub(super) fn end_text(&mut self) {
         for live in &mut self.live {
             if let Live::Text { done, .. } = live {
                 *done = true;

@@ -1,9 +1,11 @@
 //! What is to be seen, as rows.
 
+use toolwright::permission::Mode;
 use toolwright::session::QueueKind;
 
-use super::{App, Live, Overlay, menu};
+use super::{App, Live, menu};
 use crate::blocks::{self, Block, View};
+use crate::keymap::Action;
 use crate::style::{Line, Style};
 use crate::width;
 
@@ -131,6 +133,11 @@ impl App {
     }
 
     fn activity_line(&self, columns: usize) -> Line {
+        if self.asks.iter().any(super::Ask::is_of_turn) && !self.aborted {
+            // Nothing moves but the person.
+            let line = Line::styled("⠿ Waiting for you", Style::fg(self.theme.warning));
+            return width::cut_line(&line, columns);
+        }
         let took = self.now.saturating_sub(self.since);
         let frame = SPINNER[(self.now.as_millis() / 100) as usize % SPINNER.len()];
         let mut line = Line::styled(format!("{frame} "), Style::fg(self.theme.accent));
@@ -141,7 +148,14 @@ impl App {
             let text = width::flat(text);
             line.push(format!(" · {done}/{} {text}", self.todos.len()), Style::default());
         }
-        let hint = if self.aborted { "" } else { " · esc interrupts" };
+        let mut hint = if self.aborted { "" } else { " · esc interrupts" }.to_owned();
+        if self
+            .live
+            .iter()
+            .any(|live| matches!(live, Live::Call { call, .. } if call.child().is_some()))
+        {
+            hint = format!("{hint} · {} looks at agents", self.keymap.keys_of(Action::Children));
+        }
         let time = format!(" · {}{hint}", whole_seconds(took.as_secs()));
         let mut line = width::cut_line(&line, columns.saturating_sub(width::of(&time)));
         line.push(time, self.theme.muted());
@@ -153,43 +167,15 @@ impl App {
         let status = self.status(columns);
         let height = most.saturating_sub(1).max(1);
         let (mut lines, cursor) = match (&self.overlay, self.asks.front()) {
-            (Some(Overlay::Picker(picker)), _) => picker.draw(columns, height.min(16), &self.theme),
-            (Some(Overlay::Page { title, lines, top }), _) => {
-                (self.page(title, lines, *top, columns, height), None)
+            (Some(open), _) => self.draw_overlay(open, columns, height),
+            (None, Some(ask)) if !self.held => {
+                ask.draw(columns, height, self.asks.len() - 1, &self.theme)
             }
-            (Some(Overlay::Line { what, editor, .. }), _) => {
-                let shown = "•".repeat(editor.text().chars().count().min(40));
-                let head = format!("{what} ");
-                let at = width::of(&head) + width::of(&shown);
-                let line = Line::styled(head, Style::fg(self.theme.primary).bold())
-                    .with(shown, Style::default());
-                let about = "  enter keeps it · esc does not";
-                let line = line.with(about, self.theme.muted());
-                (vec![width::cut_line(&line, columns)], Some((0, at.min(columns))))
-            }
-            (None, Some(ask)) => ask.draw(columns, height, self.asks.len() - 1, &self.theme),
-            (None, None) => self.prompt_rows(columns, height),
+            (None, _) => self.prompt_rows(columns, height),
         };
         lines.truncate(height);
         lines.push(status);
         (lines, cursor)
-    }
-
-    fn page(
-        &self,
-        title: &str,
-        text: &[String],
-        top: usize,
-        columns: usize,
-        height: usize,
-    ) -> Vec<Line> {
-        let page = height.saturating_sub(2).max(1);
-        let mut head = Line::styled(format!("{title} "), Style::fg(self.theme.primary).bold());
-        let keys = if text.len() > page { "up and down · esc closes" } else { "esc closes" };
-        head.push(keys, self.theme.muted());
-        let rows = text.iter().skip(top).take(page);
-        let rows = rows.map(|row| Line::plain(width::cut(row, columns)));
-        std::iter::once(width::cut_line(&head, columns)).chain(rows).collect()
     }
 
     fn prompt_rows(&self, columns: usize, height: usize) -> (Vec<Line>, Option<(usize, usize)>) {
@@ -267,16 +253,30 @@ impl App {
             return Line::styled(width::cut(&text, columns), Style::fg(self.theme.warning));
         }
         if !self.ready {
-            return Line::styled("starting …", muted);
+            let text = if self.asks.is_empty() { "starting …" } else { "" };
+            return Line::styled(text, muted);
+        }
+        if !self.asks.is_empty() && (self.overlay.is_some() || self.held) {
+            let text = match self.held {
+                true => "a question waits: stop writing for a moment",
+                false => "a question waits behind this: esc",
+            };
+            return Line::styled(width::cut(text, columns), Style::fg(self.theme.warning));
         }
         let facts = &self.facts;
         let mut parts: Vec<(String, Style)> = vec![
             (facts.agent.clone(), Style::fg(self.theme.secondary)),
             (facts.model.clone(), muted),
         ];
-        if let Some(mode) = &facts.mode {
-            parts.push((mode.clone(), Style::fg(self.theme.warning)));
-        }
+        // The usual one goes without saying.
+        let colour = match facts.mode {
+            Mode::Ask => None,
+            Mode::AcceptEdits => Some(self.theme.info),
+            Mode::Plan => Some(self.theme.secondary),
+            Mode::Auto => Some(self.theme.warning),
+        };
+        parts.extend(colour.map(|colour| (facts.mode.to_string(), Style::fg(colour))));
+        parts.extend(self.vim_word().map(|word| (word.to_owned(), Style::fg(self.theme.accent))));
         if self.used > 0 {
             let used = thousands(self.used);
             let text = match facts.window.filter(|window| *window > 0) {

@@ -1,16 +1,17 @@
 //! What the lists show.
 
-use toolwright::llm::{PROVIDERS, models_of};
-use toolwright::session::{Item, Session};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use toolwright::llm::{PROVIDERS, find_local_servers, models_of};
+use toolwright::session::{Index, Item, Listed, Session, Store, Summary, Wanted};
 use toolwright::{Jobs, Workbench};
 
 use crate::app::{Kind, Row};
 use crate::blocks::seconds;
 
-pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
+pub(super) fn rows(kind: Kind, jobs: Option<&Jobs>) -> Vec<Row> {
     match kind {
-        Kind::Models => models(bench),
-        Kind::Sessions => sessions(bench),
         Kind::Jobs => jobs.map(|jobs| jobs.list()).unwrap_or_default().iter().map(job).collect(),
         Kind::Providers => PROVIDERS
             .iter()
@@ -21,7 +22,8 @@ pub(super) fn rows(bench: &Workbench, kind: Kind, jobs: Option<&Jobs>) -> Vec<Ro
                 value: provider.id.to_owned(),
             })
             .collect(),
-        Kind::Agents | Kind::Themes | Kind::Commands | Kind::Messages => Vec::new(),
+        // These are known elsewhere.
+        _ => Vec::new(),
     }
 }
 
@@ -37,7 +39,25 @@ fn job(job: &toolwright::JobInfo) -> Row {
     }
 }
 
-fn models(bench: &Workbench) -> Vec<Row> {
+/// Those of providers that have a key or are configured, and what servers on this machine offer.
+pub(super) async fn models(bench: &Workbench) -> Vec<Row> {
+    let mut rows = known_models(bench);
+    if bench.variable("TOOLWRIGHT_LOCAL_SERVERS").as_deref() != Some("off") {
+        for server in find_local_servers().await {
+            let row = |name: &String| {
+                let value = format!("{}/{name}", server.provider.id);
+                let about = format!("on this machine, {}", server.provider.name);
+                Row { label: value.clone(), about, value }
+            };
+            let new: Vec<Row> = server.models.iter().map(row).collect();
+            rows.retain(|row| !new.iter().any(|other| other.value == row.value));
+            rows.splice(0..0, new);
+        }
+    }
+    rows
+}
+
+fn known_models(bench: &Workbench) -> Vec<Row> {
     let refreshed = bench.refreshed_models();
     let settings = &bench.config.settings;
     let env = |name: &str| bench.variable(name);
@@ -65,17 +85,31 @@ fn models(bench: &Workbench) -> Vec<Row> {
     rows
 }
 
-fn sessions(bench: &Workbench) -> Vec<Row> {
-    let found = bench.store().list(Some(bench.workspace.directory()));
-    let row = |summary: toolwright::session::Summary| Row {
-        about: summary.updated.elapsed().map(ago).unwrap_or_default(),
+/// Those of a folder, the newest first.
+pub(super) fn sessions(store: &Store, folder: &Path) -> Vec<Row> {
+    let wanted = Wanted { directory: Some(folder.display().to_string()), ..Wanted::default() };
+    let since = |time: SystemTime| time.elapsed().map(ago).unwrap_or_default();
+    if let Ok(found) = Index::open(store).and_then(|mut index| index.list(&wanted)) {
+        let row = |found: Listed| {
+            let updated = SystemTime::UNIX_EPOCH + Duration::from_millis(found.updated);
+            let mut about = vec![since(updated), format!("{} messages", found.messages)];
+            if found.cost > 0.0 {
+                about.push(format!("${:.2}", found.cost));
+            }
+            Row { label: found.title, about: about.join(" · "), value: found.id }
+        };
+        return found.into_iter().map(row).collect();
+    }
+    // Without the index their first prompts name them.
+    let row = |summary: Summary| Row {
+        about: since(summary.updated),
         label: summary.title,
         value: summary.id,
     };
-    found.into_iter().map(row).collect()
+    store.list(Some(folder)).into_iter().map(row).collect()
 }
 
-fn ago(time: std::time::Duration) -> String {
+fn ago(time: Duration) -> String {
     match time.as_secs() {
         0..60 => "just now".to_owned(),
         s @ 60..3_600 => format!("{} min ago", s / 60),
@@ -86,6 +120,9 @@ fn ago(time: std::time::Duration) -> String {
 
 /// The last that was said in a session.
 pub(super) fn preview(bench: &Workbench, id: &str) -> String {
+    if let Some(server) = id.strip_prefix("mcp:") {
+        return super::servers::preview(bench, server);
+    }
     let Ok(session) = bench.store().peek(id) else { return String::new() };
     let mut lines = Vec::new();
     if let Some(prompt) = session.last_prompt() {

@@ -11,12 +11,10 @@ const TEXT_CAP_BYTES: u64 = 64 << 10;
 /// Files of one prompt.
 const FILES_CAP: usize = 20;
 
-pub(super) async fn expand(bench: &Workbench, text: &str) -> Vec<Content> {
+async fn expand(bench: &Workbench, text: &str) -> Vec<Content> {
     let mut content = vec![Content::text(text)];
     let mut seen: Vec<&str> = Vec::new();
-    for word in text.split_whitespace() {
-        let Some(name) = word.strip_prefix('@') else { continue };
-        let name = name.trim_end_matches([',', '.', ':', ';', '?', '!', ')']);
+    for name in names(text) {
         if name.is_empty() || seen.contains(&name) || seen.len() >= FILES_CAP {
             continue;
         }
@@ -33,6 +31,40 @@ pub(super) async fn expand(bench: &Workbench, text: &str) -> Vec<Content> {
     content
 }
 
+/// What stands behind each `@`; in quotes, it may have spaces.
+fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    let mut fresh = true;
+    while let Some(at) = rest.find('@') {
+        let begins = match rest[..at].chars().next_back() {
+            Some(c) => c.is_whitespace(),
+            None => fresh,
+        };
+        rest = &rest[at + 1..];
+        fresh = false;
+        if !begins {
+            continue;
+        }
+        if let Some((name, behind)) = rest.strip_prefix('"').and_then(|r| r.split_once('"')) {
+            names.push(name);
+            rest = behind;
+            continue;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        names.push(rest[..end].trim_end_matches([',', '.', ':', ';', '?', '!', ')']));
+        rest = &rest[end..];
+    }
+    names
+}
+
+impl super::Host {
+    /// What the person said, with the files and agents that they mention.
+    pub(super) async fn expand(&self, text: &str) -> Vec<Content> {
+        expand(&self.bench, text).await
+    }
+}
+
 /// A file as a part of the prompt. The person named it, so it is theirs to show. One that is too
 /// large or no file stays a name.
 async fn attach(bench: &Workbench, name: &str) -> Option<Vec<Content>> {
@@ -40,7 +72,10 @@ async fn attach(bench: &Workbench, name: &str) -> Option<Vec<Content>> {
         Some((path, lines)) => (path, range(lines)),
         None => (name, None),
     };
-    let place = bench.workspace.resolve(path);
+    let place = match path.strip_prefix("~/") {
+        Some(below) => bench.paths.home.join(below),
+        None => bench.workspace.resolve(path),
+    };
     let data = std::fs::metadata(&place).ok()?;
     if !data.is_file() || data.len() > attachable_bytes("image/").max(TEXT_CAP_BYTES) {
         return None;
@@ -82,4 +117,17 @@ fn range(text: &str) -> Option<(usize, usize)> {
     let text = text.trim_start_matches('L');
     let (from, to) = text.split_once('-').unwrap_or((text, text));
     Some((from.parse().ok()?, to.trim_start_matches('L').parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_behind_at_signs_are_found_with_and_without_quotes() {
+        let text = "see @a.rs, @\"my file.png\" and me@b or (@c) @d#1-2. @";
+        assert_eq!(names(text), ["a.rs", "my file.png", "d#1-2", ""]);
+        assert_eq!(names("@x"), ["x"]);
+        assert_eq!(names("a\n@x\t@y"), ["x", "y"]);
+    }
 }

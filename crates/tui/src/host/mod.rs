@@ -2,27 +2,36 @@
 //! library's front door.
 
 mod after;
+mod choose;
+mod facts;
 mod lists;
 mod mention;
+mod opening;
 mod own_command;
 mod past;
 mod renew;
+mod rules;
+mod servers;
+mod trust;
 mod write_out;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 use toolwright::llm::Content;
-use toolwright::permission::Mode;
+use toolwright::permission::{Approval, Mode, Scope};
 use toolwright::session::{QueueKind, TurnStatus};
 use toolwright::{
-    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Jobs, Questions, Selection,
+    CancellationToken, Desk, DeskOptions, Engine, Event, Handover, Jobs, PermissionGate, Questions,
     SessionChoice, SetupError, TurnEnd, Workbench,
 };
 
 use crate::Start;
-use crate::app::{Facts, Input, News, Order};
+use crate::app::{Going, Input, News, Order};
 use crate::blocks::Level;
+use crate::picture::Picture;
+use opening::Opening;
 
 /// Events that the screen may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -38,16 +47,43 @@ pub(crate) struct Host {
     agent: Option<String>,
     session: SessionChoice,
     fork: bool,
+    /// The message that a copy goes on from.
+    from: Option<String>,
     /// Ids of what waits, oldest first.
     queue: Vec<u64>,
     /// What the person ran by themselves, for the model to know with the next prompt.
     aside: Arc<Mutex<Vec<String>>>,
+    mode: Option<Mode>,
+    effort: Option<toolwright::llm::Effort>,
+    /// Who worked before a plan was wanted.
+    before_plan: Option<Option<String>>,
+    signing_in: Option<tokio::task::AbortHandle>,
+    /// What was agreed to in the session that is at rest.
+    agreed: Vec<Approval>,
+    /// What people have been told already.
+    noticed: HashSet<String>,
+}
+
+/// What is needed of a desk whether a turn runs or not.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    jobs: &'a Jobs,
+    gate: &'a PermissionGate,
+}
+
+/// A turn at work, for those who have something to say to it.
+struct AtWork<'a> {
+    inbox: &'a toolwright::Inbox,
+    questions: &'a Questions,
+    around: Around<'a>,
+    cancel: &'a CancellationToken,
 }
 
 /// A desk with its two ends of the events.
 struct Table {
     engine: Engine,
     questions: Arc<Questions>,
+    gate: Arc<PermissionGate>,
     jobs: Jobs,
     handover: Handover,
     sender: mpsc::Sender<Event>,
@@ -63,6 +99,7 @@ impl Host {
     ) -> Self {
         let (model, agent) = (start.model.clone(), start.agent.clone());
         let (session, fork) = (start.session.clone(), start.fork);
+        let mode = start.auto.then_some(Mode::Auto);
         Self {
             start,
             bench,
@@ -73,19 +110,30 @@ impl Host {
             agent,
             session,
             fork,
+            from: None,
             queue: Vec::new(),
             aside: Arc::default(),
+            mode,
+            effort: None,
+            before_plan: None,
+            signing_in: None,
+            agreed: Vec::new(),
+            noticed: HashSet::new(),
         }
     }
 
     /// Works until the interface is gone.
     pub(crate) async fn run(mut self) -> Result<(), SetupError> {
+        let later = self.ask_for_trust().await?;
         self.introduce().await?;
         if self.session != SessionChoice::New {
             self.open().await?;
         }
         if let Some(prompt) = self.start.prompt.take() {
             self.tell(News::Draft(prompt)).await;
+        }
+        for order in later {
+            self.obey(order).await;
         }
         while let Some(order) = self.orders.recv().await {
             self.obey(order).await;
@@ -108,72 +156,6 @@ impl Host {
         self.tell(News::Say { level, text: text.into(), advice }).await;
     }
 
-    async fn introduce(&mut self) -> Result<(), SetupError> {
-        let told = self.bench.prepare(self.start.auto.then_some(Mode::Auto)).await;
-        let bench = &self.bench;
-        let agent = bench.agent(self.agent.as_deref())?;
-        let home = bench.paths.home.display().to_string();
-        let all = toolwright::config::Agent::all(&bench.config.settings, &home);
-        let primary = |a: &&toolwright::config::Agent| {
-            a.mode != toolwright::config::AgentMode::Subagent && !a.hidden
-        };
-        let pair = |a: &toolwright::config::Agent| (a.name.clone(), a.description.clone());
-        let mut facts = Facts {
-            agent: agent.name.clone(),
-            agents: all.iter().filter(primary).map(pair).collect(),
-            workers: bench.workers().iter().map(pair).collect(),
-            skills: bench
-                .skills
-                .iter()
-                .map(|s| (s.name.clone(), s.description.clone().unwrap_or_default()))
-                .collect(),
-            directory: self.directory(),
-            branch: self.branch(),
-            warnings: bench.config.warnings.iter().cloned().chain(told).collect(),
-            sandbox: Some(short(&bench.protection.describe())),
-            mode: self.start.auto.then(|| Mode::Auto.to_string()),
-            ..Facts::default()
-        };
-        match bench.choose_model(self.model.as_deref(), &agent, None).await {
-            Ok(chosen) => {
-                facts.model = chosen.model.origin().to_string();
-                facts.window = chosen.window.map(u64::from);
-                facts.demo = chosen.why == Selection::Demo;
-            }
-            // A session may have a model of its own.
-            Err(problem) if self.session == SessionChoice::New => {
-                facts.warnings.push(problem.to_string())
-            }
-            Err(_) => {}
-        }
-        self.tell(News::Ready(facts)).await;
-        Ok(())
-    }
-
-    fn directory(&self) -> String {
-        let directory = self.bench.workspace.directory();
-        match directory.strip_prefix(&self.bench.paths.home) {
-            Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-            Ok(rest) => format!("~/{}", rest.display()),
-            Err(_) => directory.display().to_string(),
-        }
-    }
-
-    /// Read off the repository's own file; no process for one word.
-    fn branch(&self) -> Option<String> {
-        let git = self.bench.workspace.worktree().join(".git");
-        let folder = match std::fs::read_to_string(&git) {
-            Ok(text) => std::path::PathBuf::from(text.strip_prefix("gitdir:")?.trim()),
-            Err(_) => git,
-        };
-        let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
-        let head = head.trim();
-        Some(match head.strip_prefix("ref: refs/heads/") {
-            Some(branch) => branch.to_owned(),
-            None => head.chars().take(8).collect(),
-        })
-    }
-
     /// Opens or begins the session; nothing is on disk before somebody said something.
     async fn open(&mut self) -> Result<(), SetupError> {
         if self.desk.is_some() {
@@ -187,15 +169,25 @@ impl Host {
                 agent: self.agent.clone(),
                 session: self.session.clone(),
                 fork: self.fork,
-                mode: self.start.auto.then_some(Mode::Auto),
+                from: self.from.clone(),
+                mode: self.mode,
+                effort: self.effort,
                 asker: Some(sender.clone()),
                 ..DeskOptions::default()
             })
             .await?;
-        let Desk { engine, questions, jobs, agent, notices, handover, .. } = desk;
+        let Desk { engine, questions, gate, jobs, agent, notices, handover, .. } = desk;
         for notice in notices {
-            self.say(Level::Notice, notice, None).await;
+            if !self.noticed.insert(notice.clone()) {
+                continue;
+            }
+            // Here it can be done without another terminal.
+            let advice = notice.contains("tw mcp auth").then_some("/mcp and ctrl+s sign you in.");
+            self.say(Level::Notice, notice, advice).await;
         }
+        gate.approve(&std::mem::take(&mut self.agreed));
+        self.mode = Some(gate.mode());
+        self.tell(News::Mode(gate.mode())).await;
         let id = engine.session().header.session.clone();
         let (blocks, left_out) = past::blocks(engine.session());
         let title = if blocks.is_empty() { String::new() } else { engine.session().title() };
@@ -211,7 +203,7 @@ impl Host {
             let text = past::text_of(&queued.content);
             self.tell(News::Queued { id: queued.id, kind: queued.kind, text }).await;
         }
-        self.desk = Some(Table { engine, questions, jobs, handover, sender, events });
+        self.desk = Some(Table { engine, questions, gate, jobs, handover, sender, events });
         Ok(())
     }
 
@@ -253,12 +245,16 @@ impl Host {
             }
             Order::New => {
                 self.close().await;
+                self.agreed.clear();
                 (self.session, self.fork) = (SessionChoice::New, false);
             }
             Order::Open { id, fork } => {
                 self.close().await;
+                self.agreed.clear();
                 (self.session, self.fork) = (SessionChoice::Id(id), fork);
                 (self.model, self.agent) = (None, None);
+                // It goes on in its own; that nothing is asked is said each time.
+                self.mode = self.mode.filter(|mode| *mode == Mode::Auto);
                 if let Err(problem) = self.open().await {
                     self.say(Level::Problem, problem.to_string(), None).await;
                     (self.session, self.fork) = (SessionChoice::New, false);
@@ -271,6 +267,15 @@ impl Host {
                 self.tell(News::Agent(name)).await;
             }
             Order::Compact => self.compact().await,
+            Order::Command { name, arguments } => self.command(&name, arguments).await,
+            Order::Mode(mode) => self.change_mode(mode).await,
+            Order::Effort(effort) => {
+                self.close().await;
+                self.effort = effort;
+            }
+            Order::Rename { id, title } => self.rename(id, title).await,
+            Order::List(kind) => self.list(kind, self.around()).await,
+            Order::Forget(value) => self.forget(&value, self.around()).await,
             Order::Key { provider, key } => self.keep_key(&provider, &key).await,
             other => self.look_up(other).await,
         }
@@ -280,11 +285,6 @@ impl Host {
     async fn look_up(&mut self, order: Order) {
         match order {
             Order::Shell(command) => self.shell(command),
-            Order::List(kind) => {
-                let jobs = self.desk.as_ref().map(|table| table.jobs.clone());
-                let rows = lists::rows(&self.bench, kind, jobs.as_ref());
-                self.tell(News::Rows { kind, rows }).await;
-            }
             Order::Preview(value) => {
                 let text = lists::preview(&self.bench, &value);
                 self.tell(News::Preview { value, text }).await;
@@ -300,32 +300,31 @@ impl Host {
                 let text = lists::status(&self.bench, session);
                 self.tell(News::Page { title: "Status".to_owned(), text }).await;
             }
-            Order::Export(name) => {
-                let said = match &self.desk {
-                    None => Err("there is nothing to write yet".to_owned()),
-                    // From its file: of a long session, memory holds what a model is sent.
-                    Some(table) => {
-                        let id = &table.engine.session().header.session;
-                        let whole = self.bench.store().peek(id).map_err(|e| e.to_string());
-                        let folder = self.bench.workspace.directory();
-                        whole.and_then(|s| write_out::to_file(&s, folder, name.as_deref()))
-                    }
-                };
-                match said {
-                    Ok(path) => self.say(Level::Quiet, format!("Written to {path}"), None).await,
-                    Err(problem) => self.say(Level::Problem, problem, None).await,
-                }
-            }
-            Order::Undo | Order::Redo | Order::Back(_) => {
+            Order::Export(name) => self.write_out(name, "md").await,
+            Order::Share(name) => self.write_out(name, "html").await,
+            Order::Delete(id) => self.delete(&id).await,
+            Order::Search(query) => self.search(query),
+            Order::Connect(name) => self.connect(name),
+            Order::SignIn(name) => self.sign_in(name),
+            Order::SignOut(name) => self.sign_out(name),
+            Order::OpenAddress(address) => servers::open_address(&address),
+            Order::Offered => self.offered(),
+            Order::Child(id) => self.child(id).await,
+            Order::Doctor => self.doctor(),
+            Order::Back(number, Going::InACopy) => self.copy_from(number).await,
+            Order::Undo | Order::Redo | Order::Back(..) => {
                 let step = match order {
                     Order::Undo => after::Step::Undo,
                     Order::Redo => after::Step::Redo,
-                    Order::Back(n) => after::Step::BackTo(n),
+                    Order::Back(n, going) => after::Step::BackTo(n, going == Going::WithFiles),
                     _ => return,
                 };
                 let engine = self.desk.as_mut().map(|table| &mut table.engine);
                 match after::step(&self.bench, engine, step).await {
-                    Ok(text) => self.say(Level::Quiet, text, None).await,
+                    Ok((text, draft)) => {
+                        self.say(Level::Quiet, text, None).await;
+                        self.rewound(draft).await;
+                    }
                     Err(problem) => self.say(Level::Notice, problem, None).await,
                 }
             }
@@ -333,47 +332,28 @@ impl Host {
         }
     }
 
+    fn around(&self) -> Option<Around<'_>> {
+        self.desk.as_ref().map(|table| Around { jobs: &table.jobs, gate: &table.gate })
+    }
+
+    async fn write_out(&self, name: Option<String>, usual: &str) {
+        let SessionChoice::Id(id) = &self.session else {
+            return self.say(Level::Problem, "There is nothing to write yet", None).await;
+        };
+        match write_out::to_file(&self.bench, id, name.as_deref(), usual) {
+            Ok(path) => self.say(Level::Quiet, format!("Written to {path}"), None).await,
+            Err(problem) => self.say(Level::Problem, problem, None).await,
+        }
+    }
+
     /// Leaves the session; it can be opened again.
     async fn close(&mut self) {
         if let Some(mut table) = self.desk.take() {
+            self.agreed = table.gate.approvals();
+            self.agreed.retain(|approval| approval.scope == Scope::Session);
             table.engine.close().await;
         }
         self.queue.clear();
-    }
-
-    async fn change_model(&mut self, model: String) {
-        let Ok(agent) = self.bench.agent(self.agent.as_deref()) else { return };
-        match self.bench.choose_model(Some(&model), &agent, None).await {
-            Ok(chosen) => {
-                let model = chosen.model.origin().to_string();
-                let window = chosen.window.map(u64::from);
-                self.close().await;
-                self.model = Some(model.clone());
-                self.tell(News::Model { model, window }).await;
-            }
-            Err(problem) => self.say(Level::Problem, problem.to_string(), None).await,
-        }
-    }
-
-    async fn keep_key(&mut self, provider: &str, key: &str) {
-        let variable = |name: &str| std::env::var(name).ok();
-        let keyring = toolwright::Keyring::find(&variable);
-        let kept = self.bench.credentials().keep(provider, key, keyring.as_ref()).await;
-        match kept {
-            Ok(_) => {
-                self.say(Level::Quiet, format!("The key for {provider} is kept"), None).await;
-                (self.model, self.desk) = (None, None);
-                let Ok(agent) = self.bench.agent(self.agent.as_deref()) else { return };
-                if let Ok(chosen) = self.bench.choose_model(None, &agent, None).await {
-                    let model = chosen.model.origin().to_string();
-                    let window = chosen.window.map(u64::from);
-                    self.tell(News::Model { model, window }).await;
-                }
-            }
-            Err(problem) => {
-                self.say(Level::Problem, format!("The key cannot be kept: {problem}"), None).await;
-            }
-        }
     }
 
     async fn prompt(&mut self, text: String) {
@@ -382,23 +362,23 @@ impl Host {
             self.say(Level::Problem, problem.to_string(), Some("/models and /connect help.")).await;
             return self.tell(News::Idle).await;
         }
-        let mut content = mention::expand(&self.bench, &text).await;
+        let mut content = self.expand(&text).await;
         let aside = std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner));
         content.extend(aside.into_iter().map(Content::text));
-        self.turns(Some(content)).await;
+        self.turns(Some(Opening::Said(content, text))).await;
     }
 
     /// A turn, and those that follow from it.
-    async fn turns(&mut self, content: Option<Vec<Content>>) {
+    async fn turns(&mut self, opening: Option<Opening>) {
         let Some(mut table) = self.desk.take() else { return };
         let cancel = CancellationToken::new();
-        let mut next = content;
+        let mut next = opening;
         let mut ended: Option<TurnStatus> = None;
         loop {
             let is_done = ended.is_none_or(|status| status == TurnStatus::Done);
             if next.is_none() && ended.is_some() && (is_done || ended == Some(TurnStatus::Denied)) {
                 match table.handover.follow(&mut table.engine).await {
-                    Ok(Some(told)) => next = Some(told),
+                    Ok(Some(told)) => next = Some(Opening::Said(told, String::new())),
                     Ok(None) => {}
                     Err(problem) => self.say(Level::Problem, problem.to_string(), None).await,
                 }
@@ -413,12 +393,24 @@ impl Host {
             if follows && let Some(id) = (!self.queue.is_empty()).then(|| self.queue.remove(0)) {
                 self.tell(News::Delivered(id)).await;
             }
-            let Table { engine, questions, jobs, sender, events, .. } = &mut table;
+            let Table { engine, questions, gate, jobs, handover, sender, events } = &mut table;
             let inbox = engine.inbox();
             let mut gone = false;
             let turn = async {
                 match next.take() {
-                    Some(content) => Some(engine.prompt(content, &cancel, sender).await),
+                    Some(opening) => {
+                        let content = tokio::select! {
+                            content = opening.content(handover, &cancel, sender) => content,
+                            () = cancel.cancelled() => Err("Interrupted".to_owned()),
+                        };
+                        match content {
+                            Ok(content) => Some(engine.prompt(content, &cancel, sender).await),
+                            Err(text) => {
+                                sender.send(Event::Notice { text }).await.ok();
+                                None
+                            }
+                        }
+                    }
                     None => engine.follow_up(&cancel, sender).await,
                 }
             };
@@ -432,7 +424,9 @@ impl Host {
                             cancel.cancel();
                         }
                         Some(order) => {
-                            self.meanwhile(order, &inbox, questions, jobs, &cancel).await;
+                            let around = Around { jobs, gate };
+                            let (inbox, cancel) = (&inbox, &cancel);
+                            self.meanwhile(order, AtWork { inbox, questions, around, cancel }).await;
                         }
                     },
                     event = events.recv() => {
@@ -461,49 +455,51 @@ impl Host {
         if let Event::Delivered { id } | Event::Withdrawn { id } = &event {
             self.queue.retain(|own| own != id);
         }
-        match event {
-            Event::Question { id, question, offer } => {
-                let why = Some(format!("asked because: {}", offer.why));
-                self.tell(News::Asked { id, question, why }).await;
-            }
-            event => {
-                self.ui.send(Input::Engine(Box::new(event))).await.ok();
-            }
+        if let Event::ModeChanged { mode } = &event {
+            self.mode = Some(*mode);
         }
+        if let Event::CallSettled { call, outcome, .. } = &event
+            && outcome.attachments.iter().any(|media| media.mime.starts_with("image/"))
+        {
+            let (call, all) = (call.clone(), outcome.attachments.clone());
+            let small = move || all.iter().take(4).filter_map(Picture::of).collect();
+            let pictures = tokio::task::spawn_blocking(small).await.unwrap_or_default();
+            self.tell(News::Pictures { call, pictures }).await;
+        }
+        self.ui.send(Input::Engine(Box::new(event))).await.ok();
     }
 
     /// Orders while a turn runs.
-    async fn meanwhile(
-        &mut self,
-        order: Order,
-        inbox: &toolwright::Inbox,
-        questions: &Questions,
-        jobs: &Jobs,
-        cancel: &CancellationToken,
-    ) {
+    async fn meanwhile(&mut self, order: Order, at_work: AtWork<'_>) {
+        let AtWork { inbox, questions, around, cancel } = at_work;
         match order {
             Order::Steer(text) | Order::Prompt(text) => {
-                let content = mention::expand(&self.bench, &text).await;
+                let content = self.expand(&text).await;
                 self.queued(inbox.steer(content), QueueKind::Steer, text).await;
             }
             Order::FollowUp(text) => {
-                let content = mention::expand(&self.bench, &text).await;
+                let content = self.expand(&text).await;
                 self.queued(inbox.follow_up(content), QueueKind::FollowUp, text).await;
             }
             Order::Withdraw(id) => inbox.withdraw(id),
             Order::Abort => cancel.cancel(),
             Order::Answer(id, answer) => {
                 if let Err(problem) = questions.answer(id, answer) {
-                    self.say(Level::Notice, problem.to_string(), None).await;
+                    self.tell(News::NotTaken { id, problem: problem.to_string() }).await;
                 }
             }
             Order::Reply(id, replies) => questions.reply(id, replies),
             Order::Compact => inbox.compact(),
-            Order::EndJobs => jobs.end_all(),
-            Order::List(kind) => {
-                let rows = lists::rows(&self.bench, kind, Some(jobs));
-                self.tell(News::Rows { kind, rows }).await;
+            Order::EndJobs => around.jobs.end_all(),
+            Order::List(kind) => self.list(kind, Some(around)).await,
+            Order::Forget(value) => self.forget(&value, Some(around)).await,
+            Order::Mode(mode) => {
+                self.mode = Some(mode);
+                around.gate.set_mode(mode);
             }
+            // Answered before anything else.
+            Order::Trust(_) => {}
+            Order::Rename { id: Some(id), title } => self.rename(Some(id), title).await,
             Order::New
             | Order::Open { .. }
             | Order::Model(_)
@@ -511,12 +507,14 @@ impl Host {
             | Order::Key { .. }
             | Order::Undo
             | Order::Redo
-            | Order::Back(_)
-            | Order::Export(_)
+            | Order::Back(..)
+            | Order::Command { .. }
+            | Order::Effort(_)
+            | Order::Rename { id: None, .. }
             | Order::Status => {
                 self.say(Level::Notice, "Not while a turn runs; esc interrupts it", None).await;
             }
-            other @ (Order::Shell(_) | Order::Preview(_)) => self.look_up(other).await,
+            other => self.look_up(other).await,
         }
     }
 
@@ -569,13 +567,5 @@ impl Host {
         }
         self.desk = Some(table);
         self.tell(News::Idle).await;
-    }
-}
-
-/// What holds commands, in a word.
-fn short(sandbox: &str) -> String {
-    match sandbox.split([',', '(']).next().unwrap_or_default().trim() {
-        "none" => "no sandbox".to_owned(),
-        layer => layer.to_owned(),
     }
 }

@@ -1,11 +1,9 @@
 //! A session that was, as blocks.
 
-use std::time::Duration;
-
 use toolwright::llm::Content;
 use toolwright::session::{Item, Session, Slot, StepBlock};
 
-use crate::blocks::{Block, Call, Done, Level};
+use crate::blocks::{Block, Call, Done, Level, UNSEEN};
 
 /// Blocks that are made of a long session; what came before them is in its log.
 const CAP: usize = 4_000;
@@ -62,7 +60,7 @@ pub(super) fn blocks(session: &Session) -> (Vec<Block>, usize) {
 }
 
 /// What the person said, without the files that came with it.
-fn said(content: &[Content]) -> String {
+pub(super) fn said(content: &[Content]) -> String {
     let own = content.iter().filter(|part| match part {
         Content::Text { text } => !text.starts_with("<file path="),
         Content::Media(_) => true,
@@ -84,5 +82,5 @@ fn called(call: &toolwright::session::Call) -> Call {
         },
     };
     let tool = call.outcome().map_or_else(|| call.name.clone(), |outcome| outcome.tool.clone());
-    Call { tool, summary, progress: String::new(), started: Duration::ZERO, done }
+    Call { tool, summary, progress: String::new(), started: UNSEEN, done }
 }

@@ -116,7 +116,8 @@ impl Dice {
             12 => {
                 let (summary, preview) = (self.words(), Some(self.words().repeat(self.roll(8))));
                 let question = Question { summary, preview, ..question() };
-                Event::Question { id: self.roll(9) as u64, question, offer: Default::default() }
+                let offer = if self.roll(2) == 0 { offer() } else { Default::default() };
+                Event::Question { id: self.roll(9) as u64, question, offer }
             }
             13 => Event::Inquiry { id: self.roll(9) as u64, inquiry: inquiry(self.roll(2) == 0) },
             14 => Event::QuestionClosed { id: self.roll(9) as u64 },
@@ -131,8 +132,15 @@ impl Dice {
     }
 
     fn news(&mut self) -> News {
-        let kinds = [Kind::Models, Kind::Sessions, Kind::Jobs, Kind::Providers];
-        match self.roll(12) {
+        let kinds = [
+            Kind::Models,
+            Kind::Sessions,
+            Kind::Jobs,
+            Kind::Providers,
+            Kind::Servers,
+            Kind::Permissions,
+        ];
+        match self.roll(17) {
             0..=2 => News::Idle,
             3 => News::Queued {
                 id: self.roll(4) as u64,
@@ -141,7 +149,7 @@ impl Dice {
             },
             4 => {
                 let row = Row { label: self.words(), about: self.words(), value: "v".to_owned() };
-                News::Rows { kind: kinds[self.roll(4)], rows: vec![row; self.roll(12)] }
+                News::Rows { kind: kinds[self.roll(6)], rows: vec![row; self.roll(12)] }
             }
             5 => News::Preview { value: "v".to_owned(), text: self.words() },
             6 => News::Say { level: Level::Problem, text: self.words(), advice: None },
@@ -153,6 +161,21 @@ impl Dice {
                 let (id, title) = (self.words(), self.words());
                 News::Session { id, title, blocks, left_out: self.roll(3) }
             }
+            11 => News::NotTaken { id: self.roll(9) as u64, problem: self.words() },
+            12 => News::Trust(crate::app::Trust {
+                folder: self.words(),
+                changed: vec![self.words(); self.roll(3)],
+                wants: vec![(self.words(), self.words()); self.roll(20)],
+            }),
+            13 => {
+                let blocks = (0..self.roll(5)).map(|_| Block::Text(self.words())).collect();
+                News::Child { id: "v".to_owned(), title: self.words(), blocks }
+            }
+            14 => News::Searched { query: "a".to_owned(), rows: Vec::new() },
+            15 => News::Offered {
+                resources: vec![(self.words(), self.words()); self.roll(3)],
+                prompts: vec![(self.words(), self.words()); self.roll(3)],
+            },
             _ => News::Draft(self.words()),
         }
     }
@@ -161,6 +184,9 @@ impl Dice {
 fn run(seed: u64, count: usize) {
     let mut dice = Dice(seed);
     let mut desk = Desk::new(80, 24);
+    if dice.roll(2) == 0 {
+        desk.app.vim = Vim::new(true);
+    }
     for n in 0..count {
         let input = match dice.roll(40) {
             0..=17 => Input::Key(dice.key()),
