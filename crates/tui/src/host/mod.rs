@@ -22,6 +22,7 @@ use toolwright::{
 use crate::Start;
 use crate::app::{Facts, Input, News, Order};
 use crate::blocks::Level;
+use crate::mailbox::Mailbox;
 
 /// Events that the screen may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -29,7 +30,7 @@ const EVENTS_AHEAD: usize = 256;
 pub(crate) struct Host {
     start: Start,
     bench: Workbench,
-    ui: mpsc::Sender<Input>,
+    ui: Mailbox,
     orders: mpsc::UnboundedReceiver<Order>,
     desk: Option<Table>,
     /// What the person chose, for the next time a session is opened.
@@ -57,7 +58,7 @@ impl Host {
     pub(crate) fn new(
         start: Start,
         bench: Workbench,
-        ui: mpsc::Sender<Input>,
+        ui: Mailbox,
         orders: mpsc::UnboundedReceiver<Order>,
     ) -> Self {
         let (model, agent) = (start.model.clone(), start.agent.clone());
