@@ -59,7 +59,7 @@ def some_function(value):
 
 """
 STEPS = [
-    ("I look at it first.", ("shell", "cat src/counter.py")),
+    ("I look at it first.", ("read", "cat src/counter.py")),
     ("Now the tests.", ("shell", "for n in $(seq 1 400); do echo \"test number $n ... ok\"; done")),
     ("Now the change.", ("edit", None)),
     (PARAGRAPH * 60, ("shell", "true")),
@@ -75,6 +75,9 @@ def call_for(action, tools, folder):
     """-> the tool that the request offers for it, and its arguments."""
     what, command = action
     path = os.path.join(folder, "src/counter.py")
+    if what == "read" and "read" in tools:
+        fields = tools["read"].get("properties", {})
+        return "read", {"filePath" if "filePath" in fields else "path": path}
     if what == "edit" and "edit" in tools:
         fields = tools["edit"].get("properties", {})
         where = "filePath" if "filePath" in fields else "path"

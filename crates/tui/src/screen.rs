@@ -16,6 +16,8 @@ pub struct Screen {
     /// The terminal's width, and the one that it had when the rows were written.
     columns: usize,
     written: usize,
+    /// The terminal's height; nothing, where nobody has said it.
+    height: usize,
     /// The rows of the live area as they stand there.
     rows: Vec<Line>,
     /// Where the cursor is, counted from the live area's first row.
@@ -32,6 +34,7 @@ impl Screen {
             depth,
             columns,
             written: columns,
+            height: 0,
             rows: Vec::new(),
             row: 0,
             column: 0,
@@ -46,6 +49,11 @@ impl Screen {
             self.columns = columns;
             self.stale = true;
         }
+    }
+
+    /// Rows can be moved by the terminal itself where its height is known.
+    pub fn set_height(&mut self, rows: usize) {
+        self.height = rows;
     }
 
     /// The rows may no longer stand where they did: everything is written anew.
@@ -87,7 +95,11 @@ impl Screen {
         }
         self.written = self.columns;
         let mut place = (self.row, self.column);
-        let old = std::mem::take(&mut self.rows);
+        let mut old = std::mem::take(&mut self.rows);
+        if !self.stale {
+            let new: Vec<&Line> = finished.iter().chain(&live).collect();
+            shift(&mut out, &mut place, &mut old, &new, self.height);
+        }
         let mut exists = old.len().max(1);
         if self.stale {
             let rows = exists.max(place.0 + 1);
@@ -148,6 +160,72 @@ impl Screen {
         self.forget();
         out.text
     }
+}
+
+/// What moving rows costs, about, in bytes: less is not worth it.
+const SHIFT_COST: usize = 16;
+
+/// Where rows came in or went in the middle, those below are moved by the terminal instead of being
+/// written again. Line feeds at the end make room first, so that what leaves at the top goes into the
+/// scrollback as ever, and what falls off at the bottom is blank.
+fn shift(
+    out: &mut Writer,
+    place: &mut (usize, usize),
+    old: &mut Vec<Line>,
+    new: &[&Line],
+    height: usize,
+) {
+    let (before, after) = (old.len(), new.len());
+    if before == 0 || before == after || before.max(after) > height {
+        return;
+    }
+    let count = before.abs_diff(after);
+    let grows = after > before;
+    // How many rows at the top stay; those below go down or up.
+    let most = before.min(after);
+    let top: Vec<usize> = (0..most).map(|n| difference(&old[n], new[n])).collect();
+    let ends = |n: usize| difference(&old[before - 1 - n], new[after - 1 - n]);
+    let bottom: Vec<usize> = (0..most).map(ends).collect();
+    let unmoved: usize = top.iter().sum();
+    let mut best = (unmoved, most);
+    let (mut above, mut below) = (unmoved, 0);
+    for keep in (0..most).rev() {
+        above -= top[keep];
+        below += bottom[most - 1 - keep];
+        if above + below < best.0 {
+            best = (above + below, keep);
+        }
+    }
+    let (cost, keep) = best;
+    // What is new has to be written either way, in place of something else or not.
+    if keep == most || cost + SHIFT_COST >= unmoved {
+        return;
+    }
+    if grows {
+        out.go(place, (before - 1, place.1), before);
+        out.clear(&"\n".repeat(count));
+        place.0 += count;
+        out.go(place, (keep, 0), after);
+        out.clear(&format!("\r\x1b[{count}L"));
+        let room = std::iter::repeat_n(Line::empty(), count);
+        old.splice(keep..keep, room);
+    } else {
+        out.go(place, (keep, 0), before);
+        out.clear(&format!("\r\x1b[{count}M"));
+        old.drain(keep..keep + count);
+    }
+    *place = (keep, 0);
+}
+
+/// About how many cells have to be written to make one of the other.
+fn difference(old: &Line, new: &Line) -> usize {
+    if old == new {
+        return 0;
+    }
+    let chars = |line: &Line| line.spans.iter().map(|s| s.text.len()).sum::<usize>();
+    let same = old.spans.iter().zip(&new.spans).take_while(|(a, b)| a == b);
+    let same: usize = same.map(|(a, _)| a.text.len()).sum();
+    chars(new).max(chars(old)).saturating_sub(same).max(1)
 }
 
 struct Writer {

@@ -98,6 +98,7 @@ impl Shell {
             stopped: false,
             depth,
         };
+        shell.screen.set_height(rows);
         shell.paint()?;
         Ok(shell)
     }
@@ -299,6 +300,7 @@ impl Shell {
             let (columns, rows) = self.size;
             for screen in std::iter::once(&mut self.screen).chain(&mut self.full) {
                 screen.resize(columns);
+                screen.set_height(rows);
                 screen.distrust();
             }
             self.give(Input::Resize { columns, rows })?;

@@ -221,6 +221,10 @@ fn colours_are_those_that_the_terminal_says_it_has() {
         for (key, value) in environment {
             folder = folder.env(key, value);
         }
+        // One that names colours beyond the terminal's own.
+        let config = folder.root().join("home/.config/toolwright");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::write(config.join("tui.json"), r#"{"theme": "nord"}"#).unwrap();
         let terminal = Terminal::start(&folder, &["-m", "anthropic/m", "--auto"], 90, 30);
         terminal.wait_for("Ask anything");
         terminal.keys("go\r");

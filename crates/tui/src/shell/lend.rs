@@ -31,6 +31,7 @@ impl Shell {
         self.size = self.terminal.size();
         let (columns, rows) = self.size;
         self.screen = Screen::new(self.depth, columns);
+        self.screen.set_height(rows);
         self.full = None;
         self.app.update(self.begun.elapsed(), Input::Resize { columns, rows });
         self.dirty = true;
