@@ -81,7 +81,7 @@ def call_for(action, tools, folder):
     if what == "edit" and "edit" in tools:
         fields = tools["edit"].get("properties", {})
         where = "filePath" if "filePath" in fields else "path"
-        if "edits" in fields:
+        if "edits" in fields and "oldString" not in fields:
             return "edit", {where: path, "edits": [{"oldText": OLD, "newText": NEW}]}
         names = ("oldString", "newString") if "oldString" in fields else ("oldText", "newText")
         return "edit", {where: path, names[0]: OLD, names[1]: NEW}
@@ -165,7 +165,7 @@ class Model(ThreadingHTTPServer):
 
     def __init__(self, folder):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.folder, self.steps_done = folder, 0
+        self.folder, self.steps_done, self.asked = folder, 0, False
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
@@ -199,6 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         number = max((int(n) + 1 for n in re.findall(results, said)), default=0)
         if {"bash", "exec_command", "shell_command", "shell"} & set(tools):
             text, action = STEPS[min(number, len(STEPS) - 1)]
+            self.server.asked = True
         else:  # a title, a summary
             text, action, number = "Scripted session", None, -1
         call = action and call_for(action, tools, self.server.folder)
@@ -434,8 +435,12 @@ def session(name, scratch, record):
         terminal.pump(1.0)
         cpu, size, begun = terminal.cpu_s(), terminal.bytes, time.monotonic()
         os.write(terminal.master, b"\r")
+        again = begun + 5
         while time.monotonic() - begun < LIMIT_S:
             terminal.pump(0.05)
+            if not model.asked and time.monotonic() > again:
+                os.write(terminal.master, b"\r")
+                again += 5
             done = model.steps_done >= len(STEPS)
             if done and time.monotonic() - terminal.last > QUIET_S:
                 break

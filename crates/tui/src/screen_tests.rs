@@ -149,6 +149,7 @@ fn whatever_is_painted_stands_there_afterwards() {
         let out = pair.screen.paint(&lines(&finished), lines(&live), cursor).unwrap_or_default();
         pair.terminal.process(out.as_bytes());
         above.extend(finished);
+        above.drain(..above.len().saturating_sub(12));
         let mut wanted: Vec<String> = above.iter().chain(&live).cloned().collect();
         let start = wanted.len().saturating_sub(12);
         wanted.drain(..start);
