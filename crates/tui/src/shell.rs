@@ -421,9 +421,9 @@ impl Shell {
             self.terminal.set_full(false)?;
         }
         self.app.close_transcript();
-        let mut last = Vec::new();
+        // A blank row at least, so that nothing of the prompt stays.
+        let mut last = vec![Line::empty()];
         if let Some(text) = self.app.farewell() {
-            last.push(Line::empty());
             last.push(Line::styled(text, Style::default().dim()));
         }
         loop {

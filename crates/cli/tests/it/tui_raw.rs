@@ -93,9 +93,9 @@ fn escape_sequences_of_models_tools_and_files_never_reach_the_terminal() {
     let folder = folder.user_config(&config.to_string());
     let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 90, 30);
     terminal.wait_for("Ask anything");
-    // Into the prompt, as a paste and behind an at sign.
+    // Into the prompt, as a paste and behind an at sign (where such a name is not even offered).
     terminal.keys("look at @a");
-    terminal.wait_for(".txt");
+    terminal.wait_for("› look at @a");
     terminal.keys("\x1b");
     terminal.keys(&format!("\x1b[200~{EVIL}\x1b[201~\r"));
     // Whatever it asks, the answer is yes or the second option; said too often, it lands in the prompt.

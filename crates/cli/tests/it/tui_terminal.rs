@@ -37,6 +37,8 @@ fn assert_it_goes_on(terminal: &Terminal) {
     terminal.keys(" and more");
     terminal.wait_for("› draft and more");
     terminal.keys("\x15\x04");
+    // What is typed before that is ours.
+    terminal.wait_until("the shell's prompt", |screen| screen.trim_end().ends_with(['#', '$']));
     terminal.keys("echo the shell is ba''ck\r");
     terminal.wait_for("the shell is back");
 }
@@ -162,6 +164,8 @@ fn a_terminal_of_one_cell_is_survived() {
     let server = ModelServer::start([Answer::text("An answer that was not to be seen.")]);
     let folder = place(&server);
     let mut terminal = Terminal::start(&folder, &MODEL, 1, 1);
+    // Keys before that would be read by the terminal's own editor.
+    eventually("its modes", || (!terminal.has_old_modes()).then_some(()));
     terminal.keys("go\r");
     eventually("the request", || (!server.requests().is_empty()).then_some(()));
     terminal.resize(80, 24);
@@ -178,15 +182,14 @@ fn without_an_input_or_on_a_dumb_terminal_it_says_what_to_do_instead() {
     let folder = folder();
     let terminal = Terminal::shell(&folder, 100, 30);
     let own = env!("CARGO_BIN_EXE_tw");
-    for (how, words) in [("<&-", "this is no terminal"), ("</dev/null", "this is no terminal")] {
-        terminal.keys(&format!("clear; {own} {how}; echo stat''us $?\r"));
-        terminal.wait_for("status 2");
-        assert!(terminal.screen().contains(words), "{}", terminal.screen());
+    let dumb = ("TERM=dumb", "", "TERM=dumb");
+    let cases = [("", "<&-", "this is no terminal"), ("", "</dev/null", "this is no terminal"), dumb];
+    for (n, (before, after, words)) in cases.into_iter().enumerate() {
+        terminal.keys(&format!("clear; {before} {own} {after}; echo stat''us of {n}: $?\r"));
+        terminal.wait_for(&format!("status of {n}: 2"));
+        let screen = terminal.screen();
+        assert!(screen.contains(words) && screen.contains("tw run"), "{screen}");
     }
-    terminal.keys(&format!("clear; TERM=dumb {own}; echo stat''us $?\r"));
-    terminal.wait_for("status 2");
-    assert!(terminal.screen().contains("TERM=dumb"), "{}", terminal.screen());
-    assert!(terminal.screen().contains("tw run"), "{}", terminal.screen());
 }
 
 /// The parameters of every change of colour or style.
