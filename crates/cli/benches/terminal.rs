@@ -40,7 +40,11 @@ fn main() {
     rest(&place);
     stream();
     keys_at_rest();
-    keys_in_a_flood("a key at 2,000 deltas a second beside a command at full speed", After::ForeverAt(2_000), true);
+    keys_in_a_flood(
+        "a key at 2,000 deltas a second beside a command at full speed",
+        After::ForeverAt(2_000),
+        true,
+    );
     keys_in_a_flood("a key while a model streams without a pause", After::Forever, false);
 }
 

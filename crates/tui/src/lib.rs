@@ -80,7 +80,8 @@ pub async fn run(start: Start) -> Result<(), Ended> {
     terminal::watch_for_panics(DRAWING);
     let own = mailbox.clone();
     let draw = move || {
-        let begun = Terminal::enter().and_then(|terminal| Shell::begin(terminal, own, inbox, orders));
+        let begun =
+            Terminal::enter().and_then(|terminal| Shell::begin(terminal, own, inbox, orders));
         let result = begun.and_then(Shell::run);
         // Whoever waits for it may have had enough.
         done.send(result).ok();

@@ -79,7 +79,12 @@ fn rows_below_new_ones_are_moved_and_not_written_again() {
     for height in [0, 10] {
         let mut pair = Pair::new(10, 60);
         pair.screen.set_height(height);
-        let foot = ["", "a row that says what is going on just now", "> the prompt", "a long status row of a model"];
+        let foot = [
+            "",
+            "a row that says what is going on just now",
+            "> the prompt",
+            "a long status row of a model",
+        ];
         let with = |rows: &[&'static str]| [rows, &foot[..]].concat();
         pair.paint(&[], &with(&["one"]), Some((3, 2)));
         let mut bytes = 0;
@@ -87,7 +92,11 @@ fn rows_below_new_ones_are_moved_and_not_written_again() {
             let row = format!("row {n}");
             let live = with(&["tail"]);
             bytes += pair.paint(&[&row, "more"], &live, Some((3, 2)));
-            assert!(pair.shown().join("\n").contains("more\ntail\n\na row that"), "{:?}", pair.shown());
+            assert!(
+                pair.shown().join("\n").contains("more\ntail\n\na row that"),
+                "{:?}",
+                pair.shown()
+            );
             assert_eq!(pair.shown().last().unwrap(), foot[3]);
         }
         if height > 0 {

@@ -172,7 +172,8 @@ fn a_terminal_that_takes_nothing_holds_up_neither_the_engine_nor_the_keys() {
     // Far more than any buffer between here and there holds.
     runtime.block_on(async {
         for n in 1..=20_000 {
-            let news = News::Say { level: Level::Quiet, text: format!("message {n}"), advice: None };
+            let news =
+                News::Say { level: Level::Quiet, text: format!("message {n}"), advice: None };
             room.mailbox.send(Input::News(Box::new(news))).await.unwrap();
         }
     });
@@ -212,10 +213,9 @@ fn a_terminal_of_one_cell_is_survived_and_a_larger_one_drawn_on() {
         room.resize(columns, rows);
         room.mailbox.summon(Summons::Resized);
     }
-    room.screen.screen_mut().set_size(
-        std::num::NonZero::new(24).unwrap(),
-        std::num::NonZero::new(80).unwrap(),
-    );
+    room.screen
+        .screen_mut()
+        .set_size(std::num::NonZero::new(24).unwrap(), std::num::NonZero::new(80).unwrap());
     room.wait_for("message 50");
     assert!(room.written.matches("message ").count() >= 50, "{}", room.written);
     room.end().unwrap();

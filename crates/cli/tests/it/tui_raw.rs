@@ -61,7 +61,8 @@ fn is_obeyed(c: char) -> bool {
 #[test]
 fn the_judge_knows_what_is_foreign() {
     assert_eq!(foreign("a\x1b[1;31mb\x1b[m\r\n\x1b[?2026h\x1b]2;tw · x\x07漢"), None);
-    for evil in ["\x1b[666m", "\x1b[6n", "\x1b]52;c;x\x07", "\u{9b}2J", "\x08", "\x1bc", "\u{202e}"] {
+    for evil in ["\x1b[666m", "\x1b[6n", "\x1b]52;c;x\x07", "\u{9b}2J", "\x08", "\x1bc", "\u{202e}"]
+    {
         assert!(foreign(evil).is_some(), "{evil:?}");
     }
     assert!(foreign(EVIL).is_some());
@@ -72,11 +73,14 @@ fn escape_sequences_of_models_tools_and_files_never_reach_the_terminal() {
     let name = "a\x1b]2;EVIL\x07\x1b[666m.txt";
     let options = json!([{"label": EVIL, "description": EVIL}, {"label": "blue"}]);
     let question = json!({"question": EVIL, "header": EVIL, "options": options});
-    let command = format!("printf '%b' '\\033]2;EVIL\\007\\033[666m\\0302\\0233666m evil output'; # {EVIL}");
+    let command =
+        format!("printf '%b' '\\033]2;EVIL\\007\\033[666m\\0302\\0233666m evil output'; # {EVIL}");
     let server = ModelServer::start([
         Answer::from(
             Reply::default()
-                .say(&format!("# {EVIL}\n\n- {EVIL}\n\n| {EVIL} | b |\n|--|--|\n| {EVIL} | 2 |\n\n"))
+                .say(&format!(
+                    "# {EVIL}\n\n- {EVIL}\n\n| {EVIL} | b |\n|--|--|\n| {EVIL} | 2 |\n\n"
+                ))
                 .say(&format!("```{EVIL}\n{EVIL}\n```\n\n[{EVIL}]({EVIL}) `{EVIL}` <{EVIL}>\n"))
                 .call("glob", json!({"pattern": "*"})),
         ),
@@ -84,7 +88,10 @@ fn escape_sequences_of_models_tools_and_files_never_reach_the_terminal() {
         Answer::call("write", json!({"filePath": "b.txt", "content": format!("{EVIL}\n")})),
         Answer::call("edit", json!({"filePath": name, "oldString": "one", "newString": EVIL})),
         Answer::call("nonsense\x1b[666m", json!({EVIL: EVIL})),
-        Answer::call("todowrite", json!({"todos": [{"content": EVIL, "status": "in_progress", "priority": "high", "id": "1"}]})),
+        Answer::call(
+            "todowrite",
+            json!({"todos": [{"content": EVIL, "status": "in_progress", "priority": "high", "id": "1"}]}),
+        ),
         Answer::call("question", json!({"questions": [question]})),
         Answer::text("The end of it."),
     ]);
@@ -123,7 +130,7 @@ fn escape_sequences_of_models_tools_and_files_never_reach_the_terminal() {
     terminal.wait_for("›");
     let output = String::from_utf8(terminal.output()).expect("whole characters");
     assert_eq!(foreign(&output), None);
-    assert!(!output.contains("]52;"));
+    assert!(!output.contains("\x1b]52;"));
     assert!(output.contains("evil output"), "the command was shown");
 }
 
@@ -143,7 +150,9 @@ fn scripts_of_all_kinds_leave_the_picture_in_order() {
     let text = MIXED.iter().map(|line| format!("- {line} END\n")).collect::<String>();
     let output = MIXED.iter().map(|line| format!("{line} OUT\n")).collect::<String>();
     let server = ModelServer::start([
-        Answer::from(Reply::default().say(&text).call("bash", json!({"command": "cat mixed.txt"})).split(3)),
+        Answer::from(
+            Reply::default().say(&text).call("bash", json!({"command": "cat mixed.txt"})).split(3),
+        ),
         Answer::text("The end of it."),
     ]);
     let folder = folder()
@@ -160,7 +169,9 @@ fn scripts_of_all_kinds_leave_the_picture_in_order() {
     // Each row of the answer begins where it should: nothing ran over from the row before.
     assert_eq!(screen.lines().filter(|row| row.starts_with("• ")).count(), MIXED.len(), "{screen}");
     terminal.keys("漢字 👩‍💻 e\u{301} עברית");
-    terminal.wait_until("what was typed", |screen| screen.contains("› 漢字") && screen.contains("עברית"));
+    terminal.wait_until("what was typed", |screen| {
+        screen.contains("› 漢字") && screen.contains("עברית")
+    });
     terminal.keys("\x15@漢");
     terminal.wait_for("עברית.txt");
     let output = String::from_utf8(terminal.output()).expect("whole characters");

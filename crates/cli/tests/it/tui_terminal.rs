@@ -27,7 +27,8 @@ fn in_a_shell(folder: &Folder) -> Terminal {
 
 fn assert_the_shell_has_it(terminal: &Terminal) {
     terminal.wait_for("Stopped");
-    terminal.keys("clear; stty -a | grep -q -- -icanon && echo still ra''w || echo coo''ked again\r");
+    terminal
+        .keys("clear; stty -a | grep -q -- -icanon && echo still ra''w || echo coo''ked again\r");
     terminal.wait_for("cooked again");
 }
 
@@ -183,7 +184,8 @@ fn without_an_input_or_on_a_dumb_terminal_it_says_what_to_do_instead() {
     let terminal = Terminal::shell(&folder, 100, 30);
     let own = env!("CARGO_BIN_EXE_tw");
     let dumb = ("TERM=dumb", "", "TERM=dumb");
-    let cases = [("", "<&-", "this is no terminal"), ("", "</dev/null", "this is no terminal"), dumb];
+    let cases =
+        [("", "<&-", "this is no terminal"), ("", "</dev/null", "this is no terminal"), dumb];
     for (n, (before, after, words)) in cases.into_iter().enumerate() {
         terminal.keys(&format!("clear; {before} {own} {after}; echo stat''us of {n}: $?\r"));
         terminal.wait_for(&format!("status of {n}: 2"));
@@ -237,9 +239,12 @@ fn colours_are_those_that_the_terminal_says_it_has() {
         let is = |test: &dyn Fn(&[u32]) -> bool| styles.iter().any(|s| test(s));
         let sixteen = |n: &u32| matches!(n, 30..=37 | 40..=47 | 90..=97 | 100..=107);
         // A long colour is 38 or 48 with 5 or 2 behind it.
-        let long = |s: &[u32], kind: u32| s.windows(2).any(|w| matches!(w[0], 38 | 48) && w[1] == kind);
+        let long =
+            |s: &[u32], kind: u32| s.windows(2).any(|w| matches!(w[0], 38 | 48) && w[1] == kind);
         match name {
-            "none" => assert!(!is(&|s| long(s, 2) || long(s, 5) || s.iter().any(sixteen)), "{styles:?}"),
+            "none" => {
+                assert!(!is(&|s| long(s, 2) || long(s, 5) || s.iter().any(sixteen)), "{styles:?}")
+            }
             "16" => {
                 assert!(!is(&|s| long(s, 2) || long(s, 5)), "{styles:?}");
                 assert!(is(&|s| s.iter().any(sixteen)));

@@ -94,7 +94,9 @@ fn a_prompt_a_long_answer_and_a_permission_in_tmux() {
     let long: String = (1..=120).map(|n| format!("line {n:03} of the answer\n\n")).collect();
     let edit = json!({"filePath": "a.txt", "oldString": "one", "newString": "two"});
     let server = ModelServer::start([
-        Answer::from(Reply::default().say(&long).call("read", json!({"filePath": "a.txt"})).split(40)),
+        Answer::from(
+            Reply::default().say(&long).call("read", json!({"filePath": "a.txt"})).split(40),
+        ),
         Answer::call("edit", edit),
         Answer::text("It is changed."),
     ]);
@@ -124,7 +126,9 @@ fn steering_and_interrupting_in_tmux() {
     let wait = json!({"command": "touch begun; while [ ! -e go ]; do sleep 0.02; done"});
     let server = ModelServer::start([
         Answer::call("bash", wait),
-        Answer::from(Reply::default().say("Steered, and now it goes on for ever").hold_after_text()),
+        Answer::from(
+            Reply::default().say("Steered, and now it goes on for ever").hold_after_text(),
+        ),
         Answer::text("Another answer."),
     ]);
     let folder = place(&server);
@@ -190,7 +194,8 @@ fn undoing_leaving_and_resuming_in_tmux() {
 
 #[test]
 fn other_sizes_and_the_transcript_in_tmux() {
-    let long: String = (1..=60).map(|n| format!("- point {n:03} of the answer, and some words more\n")).collect();
+    let long: String =
+        (1..=60).map(|n| format!("- point {n:03} of the answer, and some words more\n")).collect();
     let server = ModelServer::start([Answer::text(&long)]);
     let folder = place(&server);
     let Some(tmux) = Tmux::start(&folder, "", 100, 30) else { return };
