@@ -61,9 +61,19 @@ impl Room {
     }
 
     fn start(&mut self) {
+        self.start_after("");
+    }
+
+    /// With these keys typed before it looks for any.
+    fn start_after(&mut self, keys: &str) {
         let (inbox, orders) = self.start.take().unwrap();
         let end = || self.slave.try_clone().unwrap();
         let terminal = Terminal::enter_on(end(), end()).unwrap();
+        if !keys.is_empty() {
+            self.keys(keys);
+            let input = PollFd::from_borrowed_fd(self.slave.as_fd(), PollFlags::IN);
+            poll(&mut [input], None).unwrap();
+        }
         let mailbox = self.mailbox.clone();
         self.thread = Some(std::thread::spawn(move || {
             Shell::begin(terminal, mailbox, inbox, orders).and_then(Shell::run)
@@ -133,8 +143,7 @@ fn a_key_is_shown_before_any_message_that_waits() {
     for n in 1..=500 {
         room.say(format!("message {n}"));
     }
-    room.keys("þ");
-    room.start();
+    room.start_after("þ");
     room.wait_for("› þ");
     assert_eq!(newest(&room.shown()), 0, "{}", room.shown());
     room.wait_for("message 500");
@@ -203,11 +212,10 @@ fn the_modes_come_back_from_a_terminal_that_takes_nothing() {
 #[test]
 fn a_terminal_of_one_cell_is_survived_and_a_larger_one_drawn_on() {
     let mut room = Room::new(1, 1);
-    room.start();
+    room.start_after("þ\r");
     for n in 1..=50 {
         room.say(format!("message {n}"));
     }
-    room.keys("þ\r");
     assert_eq!(room.order(), Order::Prompt("þ".to_owned()));
     for (columns, rows) in [(2, 1), (1, 9), (3, 2), (80, 24)] {
         room.resize(columns, rows);
