@@ -197,13 +197,13 @@ fn set_raw(input: &OwnedFd, modes: &Termios) -> std::io::Result<()> {
 }
 
 /// The same terminal, opened again so that writing to it never waits: that is a property of the open
-/// file, and the one we were given belongs to the shell too. Where there is no way to it, the one we
-/// have must do.
+/// file, and the one we were given belongs to the shell too. Where there is no way to it (no `/proc`),
+/// the one we have must do, and writing may wait.
 fn patient(out: &OwnedFd) -> Option<File> {
     let number = out.as_raw_fd();
     let not_ours = rustix::pty::OpenptFlags::NOCTTY.bits().cast_signed();
-    let open = |path: &str| File::options().write(true).custom_flags(not_ours).open(path).ok();
-    let file = open(&format!("/proc/self/fd/{number}")).or_else(|| open("/dev/tty"))?;
+    let path = format!("/proc/self/fd/{number}");
+    let file = File::options().write(true).custom_flags(not_ours).open(path).ok()?;
     rustix::io::ioctl_fionbio(&file, true).ok()?;
     Some(file)
 }
