@@ -1,11 +1,12 @@
 //! A program in a terminal of its own, with somebody who types and looks.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -63,6 +64,8 @@ impl Terminal {
         }
         own.stdin(stdio()).stdout(stdio()).stderr(stdio());
         let child = own.spawn().expect("setsid of util-linux");
+        // Somebody who types must not wait for a program that reads no more.
+        rustix::io::ioctl_fionbio(&master, true).expect("a terminal");
         let size = |n| std::num::NonZero::new(n).expect("a size");
         let screen = vt100::Parser::new(size(rows), size(columns), 10_000);
         let seen = Seen { screen, bytes: 0, raw: Vec::new(), held: false };
@@ -71,10 +74,16 @@ impl Terminal {
         let writing = Arc::clone(&seen);
         std::thread::spawn(move || {
             let mut buffer = [0; 65_536];
-            while let Ok(count) = reader.read(&mut buffer) {
-                if count == 0 {
-                    break;
-                }
+            loop {
+                let count = match reader.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => count,
+                    Err(problem) if problem.kind() == ErrorKind::WouldBlock => {
+                        ready(&reader, PollFlags::IN);
+                        continue;
+                    }
+                    Err(_) => break,
+                };
                 let (seen, let_go) = &*writing;
                 let mut seen = seen.lock().unwrap();
                 seen.bytes += count as u64;
@@ -97,8 +106,25 @@ impl Terminal {
 
     pub fn keys(&self, text: &str) {
         let mut master = self.master.as_ref().expect("an open terminal");
-        // One that has just ended reads no more; whoever waits for something notices.
-        master.write_all(text.as_bytes()).ok();
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            match master.write(left) {
+                Ok(count) => left = &left[count..],
+                Err(problem) if problem.kind() == ErrorKind::WouldBlock => {
+                    // One that has just ended reads no more; whoever waits for something notices.
+                    if !ready(master, PollFlags::OUT) && self.has_ended() {
+                        return;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Also where nobody has asked how.
+    fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
     }
 
     /// The rows that are to be seen.
@@ -204,6 +230,13 @@ impl Terminal {
             self.child.try_wait().expect("a child").map(|status| status.code())
         })
     }
+}
+
+/// Waits a moment for it.
+fn ready(file: &File, what: PollFlags) -> bool {
+    let moment = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    let count = poll(&mut [PollFd::from_borrowed_fd(file.as_fd(), what)], Some(&moment));
+    count.is_ok_and(|count| count > 0)
 }
 
 impl Drop for Terminal {
