@@ -1,6 +1,7 @@
 //! What the terminal interface costs, through a real terminal: until the first picture and the first key,
-//! a key's way to the screen while a model streams as fast as it can, bytes written for each character
-//! of an answer, memory with a long session, and processor time at rest.
+//! a key's way to the screen at rest, while a model streams and a command prints, and while a model
+//! streams without a pause; bytes written for each character of an answer, memory with a long session,
+//! and processor time for each key, each picture and at rest, which say the same on a busy machine.
 //! Run with `cargo bench -p toolwright-cli --bench terminal`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -10,11 +11,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolwright::llm::{Content, Finish, FinishReason, Origin, Usage};
 use toolwright::session::{Entry, ReplyPart, Store, TurnStatus};
-use toolwright_testkit::{After, Answer, Folder, ModelServer, Reply, Terminal, Wire, eventually};
+use toolwright_testkit::{After, Answer, Folder, ModelServer, Reply, Terminal, Wire};
 
 const STARTS: usize = 9;
 const MESSAGES: usize = 10_000;
-const KEYS: usize = 60;
+const KEYS: usize = 300;
 
 fn folder(server: &ModelServer) -> Folder {
     Folder::new(env!("CARGO_BIN_EXE_tw")).with_model(server, Wire::Anthropic)
@@ -38,7 +39,13 @@ fn main() {
     starts("start with 10,000 messages", &place, &["-c"]);
     rest(&place);
     stream();
-    keys_in_a_flood();
+    keys_at_rest();
+    keys_in_a_flood(
+        "a key at 2,000 deltas a second beside a command at full speed",
+        After::ForeverAt(2_000),
+        true,
+    );
+    keys_in_a_flood("a key while a model streams without a pause", After::Forever, false);
 }
 
 fn starts(name: &str, place: &Folder, arguments: &[&str]) {
@@ -46,10 +53,10 @@ fn starts(name: &str, place: &Folder, arguments: &[&str]) {
     for _ in 0..STARTS {
         let begun = Instant::now();
         let terminal = Terminal::start(place, arguments, 120, 40);
-        eventually("a picture", || (terminal.bytes() > 0).then_some(()));
+        terminal.see(|screen| screen.contains('›'));
         pictures.push(milliseconds(begun));
         terminal.keys("þ");
-        terminal.wait_for("› þ");
+        terminal.see(|screen| screen.contains("› þ"));
         keys.push(milliseconds(begun));
     }
     let (picture, key) = (median(pictures), median(keys));
@@ -139,8 +146,60 @@ fn stream() {
     );
 }
 
-/// The same few words without end.
-fn keys_in_a_flood() {
+/// Nanoseconds of processor time of all its threads, without the ticks' coarseness.
+fn processor(id: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).unwrap().flatten();
+    let times = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    times.sum()
+}
+
+/// How often the screen was written to.
+fn pictures(terminal: &Terminal) -> usize {
+    let output = terminal.output();
+    output.windows(8).filter(|window| *window == b"\x1b[?2026h").count()
+}
+
+fn keys(name: &str, terminal: &Terminal) {
+    let mut times = Vec::new();
+    let (before, begun, drawn) = (processor(terminal.id()), Instant::now(), pictures(terminal));
+    for n in 0..KEYS {
+        let c = ['þ', 'ð', 'ø', 'æ', 'ß', 'ñ', 'å', 'ö'][n % 8];
+        let wanted = format!("› {c}");
+        let begun = Instant::now();
+        terminal.keys(&c.to_string());
+        terminal.see(|screen| screen.contains(&wanted));
+        times.push(milliseconds(begun));
+        terminal.keys("\x15");
+        terminal.see(|screen| !screen.contains(&wanted));
+    }
+    let used = (processor(terminal.id()) - before) as f64 / 1e3;
+    let (took, drawn) = (milliseconds(begun), pictures(terminal) - drawn);
+    times.sort_by(f64::total_cmp);
+    let at = |hundredths: usize| times[times.len() * hundredths / 100];
+    println!(
+        "{name}: {:.1} ms, 99 of 100 within {:.1} ms ({:.2} of 16), the slowest {:.1} ms; {:.0} µs of processor for each picture, {:.1} % of one",
+        at(50),
+        at(99),
+        at(99) / 16.0,
+        times[times.len() - 1],
+        used / drawn.max(1) as f64,
+        used / 10.0 / took,
+    );
+}
+
+fn keys_at_rest() {
+    let server = ModelServer::start([]);
+    let place = folder(&server);
+    let terminal = Terminal::start(&place, &["-m", "anthropic/m"], 120, 40);
+    terminal.wait_for("anthropic/m");
+    keys("a key at rest", &terminal);
+}
+
+/// The same few words without end, and `yes` beside them.
+fn keys_in_a_flood(name: &str, after: After, command: bool) {
     let event = |value: serde_json::Value| {
         format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap()).into_bytes()
     };
@@ -154,28 +213,15 @@ fn keys_in_a_flood() {
         ),
         event(json!({"type": "content_block_delta", "index": 0, "delta": delta})),
     ];
-    let server = ModelServer::start([Answer::Pieces { pieces, after: After::Forever }]);
+    let server = ModelServer::start([Answer::Pieces { pieces, after }]);
     let place = folder(&server);
     let terminal = Terminal::start(&place, &["-m", "anthropic/m"], 120, 40);
     terminal.wait_for("anthropic/m");
+    if command {
+        terminal.keys("! yes\r");
+        terminal.wait_for("lines above");
+    }
     terminal.keys("go\r");
     terminal.wait_for("some words of it");
-    let mut times = Vec::new();
-    for n in 0..KEYS {
-        let c = ['þ', 'ð', 'ø', 'æ', 'ß', 'ñ', 'å', 'ö'][n % 8];
-        let begun = Instant::now();
-        terminal.keys(&c.to_string());
-        let wanted = format!("› {c}");
-        eventually("the key", || terminal.screen().contains(&wanted).then_some(()));
-        times.push(milliseconds(begun));
-        terminal.keys("\x15");
-        eventually("an empty prompt", || (!terminal.screen().contains(&wanted)).then_some(()));
-    }
-    times.sort_by(f64::total_cmp);
-    let worst = times[times.len() * 99 / 100];
-    println!(
-        "a key while a model streams without a pause: {:.1} ms, 99 of 100 within {worst:.1} ms ({:.2} of 16)",
-        times[times.len() / 2],
-        worst / 16.0
-    );
+    keys(name, &terminal);
 }

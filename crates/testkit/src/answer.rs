@@ -37,6 +37,8 @@ pub enum After {
     Reset,
     /// The last piece again and again, until the other side has had enough.
     Forever,
+    /// The same, so many times a second.
+    ForeverAt(u32),
 }
 
 /// A well-formed answer, unless told otherwise.

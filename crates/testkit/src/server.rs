@@ -294,6 +294,20 @@ fn send_pieces(stream: &mut TcpStream, pieces: &[Vec<u8>], after: After) {
                 sent = stream.write_all(&piece);
             }
         }
+        After::ForeverAt(per_second) => {
+            let piece = pieces.last().cloned().unwrap_or_default();
+            let begun = std::time::Instant::now();
+            let mut count = 0_u64;
+            while sent.is_ok() {
+                // By the clock, so that what was slept too long is made up for.
+                let due = begun.elapsed().as_micros() as u64 * u64::from(per_second) / 1_000_000;
+                while count < due && sent.is_ok() {
+                    sent = stream.write_all(&piece);
+                    count += 1;
+                }
+                std::thread::park_timeout(std::time::Duration::from_micros(500));
+            }
+        }
     }
 }
 

@@ -113,10 +113,9 @@ impl Flow {
         last: bool,
     ) -> bool {
         let fence = self.fence();
-        let Some(end) = self.source.find('\n').map(|n| n + 1).or(last.then_some(self.source.len()))
-        else {
-            return false;
-        };
+        let all = last || self.source.len() > BLOCK_CAP_BYTES;
+        let end = self.source.find('\n').map(|n| n + 1).or(all.then_some(self.source.len()));
+        let Some(end) = end else { return false };
         if end == 0 {
             self.code = None;
             return false;
@@ -192,7 +191,9 @@ fn boundary(source: &str) -> usize {
             return at;
         }
     }
-    if source.len() > BLOCK_CAP_BYTES && fence.is_none() {
+    // Code in a list may be longer, but not without end either.
+    let cap = if fence.is_none() { BLOCK_CAP_BYTES } else { 4 * BLOCK_CAP_BYTES };
+    if source.len() > cap {
         return source.rfind('\n').map_or(source.len(), |n| n + 1);
     }
     0
@@ -267,5 +268,16 @@ mod tests {
         flow.push(&"word ".repeat(20_000));
         assert!(!flow.ready(60, &theme, false).is_empty());
         assert_eq!(flow.tail(60, &theme).len(), 0);
+        for endless in ["```\n", "- x\n  ```\n"] {
+            let mut flow = Flow::default();
+            flow.push(endless);
+            let mut rows = 0;
+            for _ in 0..400 {
+                flow.push(&"code ".repeat(200));
+                rows += flow.ready(60, &theme, false).len();
+                assert!(flow.source.len() <= 5 * BLOCK_CAP_BYTES, "{endless:?}");
+            }
+            assert!(rows > 1_000, "{endless:?}: {rows} rows");
+        }
     }
 }

@@ -18,6 +18,7 @@ mod host;
 mod input;
 mod key;
 mod keymap;
+mod mailbox;
 mod markdown;
 mod picture;
 mod prefs;
@@ -33,14 +34,16 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use toolwright::{SessionChoice, SetupError, Workbench};
 
-use crate::app::Input;
 use crate::host::Host;
+use crate::mailbox::{Mailbox, Message, Summons};
 use crate::prefs::Places;
-use crate::shell::{Mailbox, Message, Shell};
+use crate::shell::Shell;
+use crate::terminal::Terminal;
 
 /// How long the interface may take to leave the terminal as it was.
 const GRACE: Duration = Duration::from_secs(1);
@@ -80,13 +83,15 @@ pub enum Ended {
 
 /// Shows the interface until the person leaves. Paints before it loads anything.
 pub async fn run(start: Start) -> Result<(), Ended> {
-    let (mailbox, messages, bell) = shell::mailbox().map_err(Ended::Terminal)?;
+    let (mailbox, inbox) = mailbox::mailbox().map_err(Ended::Terminal)?;
     let (orders, taken) = mpsc::unbounded_channel();
     let (done, mut finished) = oneshot::channel();
     terminal::watch_for_panics(DRAWING);
     let own = mailbox.clone();
     let draw = move || {
-        let result = Shell::begin(own, messages, bell, orders).and_then(Shell::run);
+        let begun =
+            Terminal::enter().and_then(|terminal| Shell::begin(terminal, own, inbox, orders));
+        let result = begun.and_then(Shell::run);
         // Whoever waits for it may have had enough.
         done.send(result).ok();
     };
@@ -102,6 +107,9 @@ pub async fn run(start: Start) -> Result<(), Ended> {
         SignalKind::quit(),
     ]);
     let mut resized = Signals::listen(&[SignalKind::window_change()]);
+    let own = |signal: Signal| SignalKind::from_raw(signal.as_raw());
+    let mut suspend = Signals::listen(&[own(Signal::TSTP)]);
+    let mut resumed = Signals::listen(&[own(Signal::CONT)]);
     let mut worked = None;
     loop {
         tokio::select! {
@@ -122,8 +130,7 @@ pub async fn run(start: Start) -> Result<(), Ended> {
                 };
             }
             () = stop.next() => {
-                mailbox.try_send(Message::Quit);
-                // A terminal that takes nothing holds up the thread that writes to it.
+                mailbox.summon(Summons::Quit);
                 let left = tokio::time::timeout(GRACE, &mut finished).await;
                 if worked.is_none() {
                     tokio::time::timeout(GRACE, &mut work).await.ok();
@@ -131,12 +138,12 @@ pub async fn run(start: Start) -> Result<(), Ended> {
                 drop(left);
                 return Err(Ended::Interrupted);
             }
-            () = resized.next() => {
-                mailbox.try_send(Message::Resized);
-            }
+            () = resized.next() => mailbox.summon(Summons::Resized),
+            () = suspend.next() => mailbox.summon(Summons::Suspend),
+            () = resumed.next() => mailbox.summon(Summons::Resumed),
             result = &mut work, if worked.is_none() => {
                 if result.is_err() {
-                    mailbox.try_send(Message::Quit);
+                    mailbox.summon(Summons::Quit);
                 }
                 worked = Some(result);
             }
@@ -155,16 +162,8 @@ async fn work(
     let bench = Workbench::open(&start.directory, start.trust)?;
     let directory = bench.workspace.directory().to_owned();
     let places = Places::new(&bench.paths.config, &bench.paths.data, &directory);
-    let (ui, mut told) = mpsc::channel::<Input>(256);
-    let pass_on = mailbox.clone();
-    mailbox.send(Message::Places(places, directory));
-    // A thread, since a screen that is behind must hold up nothing but the loop's own events.
-    std::thread::spawn(move || {
-        while let Some(input) = told.blocking_recv() {
-            pass_on.send(Message::Input(input));
-        }
-    });
-    Host::new(start, bench, ui, orders).run().await
+    mailbox.leave(Message::Places(places, directory));
+    Host::new(start, bench, mailbox, orders).run().await
 }
 
 struct Restored;

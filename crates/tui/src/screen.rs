@@ -5,7 +5,7 @@
 //! Nothing is ever asked of the terminal, and no scroll regions are used: multiplexers lose what
 //! scrolls out of those.
 
-use crate::style::{Depth, Line, Style, change};
+use crate::style::{Color, Depth, Line, Style, change};
 use crate::width;
 
 const BEGIN: &str = "\x1b[?2026h";
@@ -13,7 +13,11 @@ const END: &str = "\x1b[?2026l";
 
 pub struct Screen {
     depth: Depth,
+    /// The terminal's width, and the one that it had when the rows were written.
     columns: usize,
+    written: usize,
+    /// The terminal's height; nothing, where nobody has said it.
+    height: usize,
     /// The rows of the live area as they stand there.
     rows: Vec<Line>,
     /// Where the cursor is, counted from the live area's first row.
@@ -26,22 +30,47 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(depth: Depth, columns: usize) -> Self {
-        Self { depth, columns, rows: Vec::new(), row: 0, column: 0, hidden: false, stale: false }
+        Self {
+            depth,
+            columns,
+            written: columns,
+            height: 0,
+            rows: Vec::new(),
+            row: 0,
+            column: 0,
+            hidden: false,
+            stale: false,
+        }
     }
 
-    /// The terminal has another width: rows that are too long for it were folded.
+    /// The terminal has another width.
     pub fn resize(&mut self, columns: usize) {
-        if columns == self.columns {
-            return;
+        if columns != self.columns {
+            self.columns = columns;
+            self.stale = true;
         }
-        if columns < self.columns {
-            let folded = |line: &Line| line.width().div_ceil(columns.max(1)).max(1);
-            let above: usize = self.rows.iter().take(self.row).map(folded).sum();
-            self.row = above + self.column / columns.max(1);
-            self.column %= columns.max(1);
-        }
-        self.columns = columns;
+    }
+
+    /// Rows can be moved by the terminal itself where its height is known.
+    pub fn set_height(&mut self, rows: usize) {
+        self.height = rows;
+    }
+
+    /// The rows may no longer stand where they did: everything is written anew.
+    pub fn distrust(&mut self) {
         self.stale = true;
+    }
+
+    /// Rows that are too long for a narrower terminal were folded by it; however often its size has
+    /// changed since they were written, only the last one counts.
+    fn unfold(&mut self) {
+        let columns = self.columns.max(1);
+        if columns < self.written {
+            let folded = |line: &Line| line.width().div_ceil(columns).max(1);
+            let above: usize = self.rows.iter().take(self.row).map(folded).sum();
+            self.row = above + self.column / columns;
+            self.column %= columns;
+        }
     }
 
     /// Something else has written to the terminal: begin at the cursor, in a new row.
@@ -60,14 +89,22 @@ impl Screen {
         live: Vec<Line>,
         cursor: Option<(usize, usize)>,
     ) -> Option<String> {
-        let mut out = Writer::new(self.depth);
+        let mut out = Writer::new(self.depth, self.columns);
+        if self.stale {
+            self.unfold();
+        }
+        self.written = self.columns;
         let mut place = (self.row, self.column);
-        let old = std::mem::take(&mut self.rows);
+        let mut old = std::mem::take(&mut self.rows);
+        if !self.stale {
+            let new: Vec<&Line> = finished.iter().chain(&live).collect();
+            shift(&mut out, &mut place, &mut old, &new, self.height);
+        }
         let mut exists = old.len().max(1);
         if self.stale {
             let rows = exists.max(place.0 + 1);
             out.go(&mut place, (0, 0), rows);
-            out.text.push_str("\x1b[J");
+            out.clear("\x1b[J");
             exists = 1;
         }
         let empty = Line::empty();
@@ -81,7 +118,7 @@ impl Screen {
             while exists <= row {
                 let column = place.1;
                 out.go(&mut place, (exists - 1, column), exists);
-                out.text.push_str("\r\n");
+                out.clear("\r\n");
                 place = (exists, 0);
                 exists += 1;
             }
@@ -89,7 +126,7 @@ impl Screen {
         }
         if total.max(1) < old.len() && !self.stale {
             out.go(&mut place, (total.max(1), 0), exists);
-            out.text.push_str("\x1b[J");
+            out.clear("\x1b[J");
         }
         self.stale = false;
         let moved = !out.text.is_empty();
@@ -115,7 +152,7 @@ impl Screen {
 
     /// Leaves the live area behind, with the cursor below it.
     pub fn leave(&mut self) -> String {
-        let mut out = Writer::new(self.depth);
+        let mut out = Writer::new(self.depth, self.columns);
         let last = self.rows.len().saturating_sub(1);
         let mut place = (self.row, self.column);
         out.go(&mut place, (last, 0), self.rows.len());
@@ -125,20 +162,106 @@ impl Screen {
     }
 }
 
+/// What moving rows costs, about, in bytes: less is not worth it.
+const SHIFT_COST: usize = 16;
+
+/// Where rows came in or went in the middle, those below are moved by the terminal instead of being
+/// written again. Line feeds at the end make room first, so that what leaves at the top goes into the
+/// scrollback as ever, and what falls off at the bottom is blank.
+fn shift(
+    out: &mut Writer,
+    place: &mut (usize, usize),
+    old: &mut Vec<Line>,
+    new: &[&Line],
+    height: usize,
+) {
+    let (before, after) = (old.len(), new.len());
+    if before == 0 || before == after || before.max(after) > height {
+        return;
+    }
+    let count = before.abs_diff(after);
+    let grows = after > before;
+    // How many rows at the top stay; those below go down or up.
+    let most = before.min(after);
+    let top: Vec<usize> = (0..most).map(|n| difference(&old[n], new[n])).collect();
+    let ends = |n: usize| difference(&old[before - 1 - n], new[after - 1 - n]);
+    let bottom: Vec<usize> = (0..most).map(ends).collect();
+    let unmoved: usize = top.iter().sum();
+    let mut best = (unmoved, most);
+    let (mut above, mut below) = (unmoved, 0);
+    for keep in (0..most).rev() {
+        above -= top[keep];
+        below += bottom[most - 1 - keep];
+        if above + below < best.0 {
+            best = (above + below, keep);
+        }
+    }
+    let (cost, keep) = best;
+    // What is new has to be written either way, in place of something else or not.
+    if keep == most || cost + SHIFT_COST >= unmoved {
+        return;
+    }
+    if grows {
+        out.go(place, (before - 1, place.1), before);
+        out.clear(&"\n".repeat(count));
+        place.0 += count;
+        out.go(place, (keep, 0), after);
+        out.clear(&format!("\r\x1b[{count}L"));
+        let room = std::iter::repeat_n(Line::empty(), count);
+        old.splice(keep..keep, room);
+    } else {
+        out.go(place, (keep, 0), before);
+        out.clear(&format!("\r\x1b[{count}M"));
+        old.drain(keep..keep + count);
+    }
+    *place = (keep, 0);
+}
+
+/// About how many cells have to be written to make one of the other.
+fn difference(old: &Line, new: &Line) -> usize {
+    if old == new {
+        return 0;
+    }
+    let chars = |line: &Line| line.spans.iter().map(|s| s.text.len()).sum::<usize>();
+    let same = old.spans.iter().zip(&new.spans).take_while(|(a, b)| a == b);
+    let same: usize = same.map(|(a, _)| a.text.len()).sum();
+    chars(new).max(chars(old)).saturating_sub(same).max(1)
+}
+
 struct Writer {
     text: String,
     style: Style,
     depth: Depth,
+    columns: usize,
 }
 
 impl Writer {
-    fn new(depth: Depth) -> Self {
-        Self { text: String::new(), style: Style::default(), depth }
+    fn new(depth: Depth, columns: usize) -> Self {
+        Self { text: String::new(), style: Style::default(), depth, columns }
+    }
+
+    /// The only way for text to the terminal. Lines hold nothing that it would obey; should one ever
+    /// do, it ends here.
+    fn put(&mut self, text: &str) {
+        if text.chars().all(width::is_inert) {
+            self.text.push_str(text);
+        } else {
+            let inert = |c| if width::is_inert(c) { c } else { width::INSTEAD };
+            self.text.extend(text.chars().map(inert));
+        }
     }
 
     fn style(&mut self, style: Style) {
         change(&mut self.text, self.style, style, self.depth);
         self.style = style;
+    }
+
+    /// What makes empty cells: many terminals fill them with the colour that is set.
+    fn clear(&mut self, sequence: &str) {
+        if self.style.bg != Color::Default {
+            self.style(Style::default());
+        }
+        self.text.push_str(sequence);
     }
 
     /// Moves among rows that exist.
@@ -181,11 +304,19 @@ impl Writer {
                 self.style(Style::default());
                 self.text.push_str("\x1b[K");
             }
+            // Some draw one character where others draw several: such a row must not run into the next.
+            let widest: usize = line.spans.iter().map(|s| width::at_most(&s.text)).sum();
+            let held = widest > self.columns;
+            if held {
+                self.text.push_str("\x1b[?7l");
+            }
             for span in &line.spans {
                 self.style(span.style);
-                self.text.push_str(&span.text);
+                self.put(&span.text);
             }
-            place.1 = new_width;
+            if held {
+                self.text.push_str("\x1b[?7h");
+            }
             // Where the cursor is now depends on the terminal; the next move must say a column.
             self.text.push('\r');
             place.1 = 0;
@@ -203,7 +334,7 @@ impl Writer {
         self.go(place, (row, same), exists);
         for (c, style) in &new[same..end] {
             self.style(*style);
-            self.text.push(*c);
+            self.text.push(if width::is_inert(*c) { *c } else { width::INSTEAD });
         }
         place.1 = end;
         if old_width > new_width {

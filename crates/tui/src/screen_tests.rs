@@ -75,6 +75,41 @@ fn a_line_that_is_only_finished_costs_no_bytes_of_its_own() {
 }
 
 #[test]
+fn rows_below_new_ones_are_moved_and_not_written_again() {
+    for height in [0, 10] {
+        let mut pair = Pair::new(10, 60);
+        pair.screen.set_height(height);
+        let foot = [
+            "",
+            "a row that says what is going on just now",
+            "> the prompt",
+            "a long status row of a model",
+        ];
+        let with = |rows: &[&'static str]| [rows, &foot[..]].concat();
+        pair.paint(&[], &with(&["one"]), Some((3, 2)));
+        let mut bytes = 0;
+        for n in 0..20 {
+            let row = format!("row {n}");
+            let live = with(&["tail"]);
+            bytes += pair.paint(&[&row, "more"], &live, Some((3, 2)));
+            assert!(
+                pair.shown().join("\n").contains("more\ntail\n\na row that"),
+                "{:?}",
+                pair.shown()
+            );
+            assert_eq!(pair.shown().last().unwrap(), foot[3]);
+        }
+        if height > 0 {
+            assert!(bytes < 20 * 90, "{bytes} bytes");
+        }
+        // What has scrolled out is all there, once.
+        pair.terminal.screen_mut().set_scrollback(40);
+        let top = pair.shown().join("\n");
+        assert!(top.contains("row 0\nmore\nrow 1\nmore"), "{top}");
+    }
+}
+
+#[test]
 fn a_narrower_terminal_gets_the_live_area_anew() {
     let mut pair = Pair::new(8, 20);
     pair.paint(&["above"], &["12345678901234567", "> "], Some((1, 2)));
@@ -109,7 +144,9 @@ fn whatever_is_painted_stands_there_afterwards() {
     let words = ["", "a", "bb cc", "漢字", "longer text here", "x é y"];
     let mut pair = Pair::new(12, 24);
     let mut above: Vec<String> = Vec::new();
-    for _ in 0..3_000 {
+    for n in 0..6_000 {
+        // With and without the terminal's help.
+        pair.screen.set_height(if n % 2_000 < 1_000 { 12 } else { 0 });
         let pick = |n: u64| words[n as usize % words.len()].to_owned();
         let finished: Vec<String> = (0..next(3)).map(|_| pick(next(6))).collect();
         let live: Vec<String> = (0..1 + next(5)).map(|_| pick(next(6))).collect();
@@ -121,6 +158,7 @@ fn whatever_is_painted_stands_there_afterwards() {
         let out = pair.screen.paint(&lines(&finished), lines(&live), cursor).unwrap_or_default();
         pair.terminal.process(out.as_bytes());
         above.extend(finished);
+        above.drain(..above.len().saturating_sub(12));
         let mut wanted: Vec<String> = above.iter().chain(&live).cloned().collect();
         let start = wanted.len().saturating_sub(12);
         wanted.drain(..start);

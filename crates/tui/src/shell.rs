@@ -1,12 +1,9 @@
 //! The thread that has the terminal: reads keys, takes in what happens, draws at most sixty times a
-//! second, and waits for nothing else.
+//! second, and waits for nothing else. A key is read first and shown before anything else is taken in;
+//! a terminal that takes nothing holds up the drawing and nobody's work.
 
-use std::io::Read;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+mod lend;
+
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,6 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::app::{App, Effect, Input, Order};
 use crate::files::Files;
 use crate::input::{Decoder, Typed};
+use crate::mailbox::{Inbox, Mailbox, Message};
 use crate::prefs::Places;
 use crate::screen::Screen;
 use crate::style::{Depth, Line, Style};
@@ -26,56 +24,18 @@ const FRAME: Duration = Duration::from_millis(16);
 const KEY_FRAME: Duration = Duration::from_millis(4);
 /// How long a lone escape may be the beginning of something.
 const ESCAPE: Duration = Duration::from_millis(30);
-/// Until a stopped process has stopped.
-const STANDSTILL: Duration = Duration::from_millis(100);
-/// How long messages are taken in before keys are looked at again: one may be a whole page.
+/// How long messages are taken in before a picture is due: one may be a whole page.
 const BATCH: Duration = Duration::from_millis(4);
-const MESSAGES_AHEAD: usize = 1_024;
-
-pub enum Message {
-    Input(Input),
-    /// The terminal has another size.
-    Resized,
-    Places(Places, std::path::PathBuf),
-    Quit,
-}
-
-/// Where others leave messages for the thread.
-#[derive(Clone)]
-pub struct Mailbox {
-    messages: SyncSender<Message>,
-    bell: Arc<UnixStream>,
-    rung: Arc<AtomicBool>,
-}
-
-impl Mailbox {
-    /// Waits while the thread is far behind.
-    pub fn send(&self, message: Message) {
-        if self.messages.send(message).is_ok() {
-            self.ring();
-        }
-    }
-
-    /// Does not wait: for what must get through and may be said twice.
-    pub fn try_send(&self, message: Message) -> bool {
-        let sent = !matches!(self.messages.try_send(message), Err(TrySendError::Full(_)));
-        self.ring();
-        sent
-    }
-
-    fn ring(&self) {
-        if !self.rung.swap(true, Ordering::SeqCst) {
-            use std::io::Write;
-            // Full means that it has been rung often enough.
-            (&*self.bell).write_all(b"!").ok();
-        }
-    }
-}
+/// Messages that are taken in before keys are looked for again.
+const STRIDE: usize = 8;
+/// Finished rows that may wait to be written before whoever makes them waits too.
+const BACKLOG_ROWS: usize = 1_000;
+/// On less there is nothing to be seen.
+const COLUMNS_LEAST: usize = 4;
+const ROWS_LEAST: usize = 2;
 
 pub struct Shell {
-    messages: Receiver<Message>,
-    bell: UnixStream,
-    rung: Arc<AtomicBool>,
+    inbox: Inbox,
     orders: UnboundedSender<Order>,
     mailbox: Mailbox,
     app: App,
@@ -88,37 +48,38 @@ pub struct Shell {
     begun: Instant,
     painted: Instant,
     dirty: bool,
+    /// A key was taken in that is not on the screen yet.
     keyed: bool,
+    /// Messages are known to wait.
+    more: bool,
+    /// Columns and rows as the terminal has them.
+    size: (usize, usize),
+    /// We stood still by our own will and are about to be told that we go on.
+    stopped: bool,
     depth: Depth,
 }
 
-/// The thread's mailbox, and what it needs to begin.
-pub fn mailbox() -> std::io::Result<(Mailbox, Receiver<Message>, UnixStream)> {
-    let (messages, received) = sync_channel(MESSAGES_AHEAD);
-    let (ours, theirs) = UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    theirs.set_nonblocking(true)?;
-    let mailbox = Mailbox { messages, bell: Arc::new(ours), rung: Arc::default() };
-    Ok((mailbox, received, theirs))
+/// What there is to do.
+struct Ready {
+    typed: bool,
+    told: bool,
+    room: bool,
 }
 
 impl Shell {
     /// Enters the terminal and paints; nothing has been loaded yet.
     pub fn begin(
+        terminal: Terminal,
         mailbox: Mailbox,
-        messages: Receiver<Message>,
-        bell: UnixStream,
+        inbox: Inbox,
         orders: UnboundedSender<Order>,
     ) -> std::io::Result<Self> {
-        let terminal = Terminal::enter()?;
-        let (columns, rows) = Terminal::size();
+        let (columns, rows) = terminal.size();
         let env = |name: &str| std::env::var(name).ok();
         let depth = Depth::from_env(&env);
         let begun = Instant::now();
         let mut shell = Self {
-            messages,
-            bell,
-            rung: Arc::clone(&mailbox.rung),
+            inbox,
             orders,
             mailbox,
             app: App::new(columns, rows),
@@ -132,8 +93,12 @@ impl Shell {
             painted: begun,
             dirty: true,
             keyed: false,
+            more: false,
+            size: (columns, rows),
+            stopped: false,
             depth,
         };
+        shell.screen.set_height(rows);
         shell.paint()?;
         Ok(shell)
     }
@@ -143,12 +108,15 @@ impl Shell {
         let mut bytes = vec![0_u8; 64 << 10];
         let mut escape: Option<Instant> = None;
         loop {
-            let (typed, told) = self.wait(escape)?;
-            if typed {
-                let count = match std::io::stdin().lock().read_raw(&mut bytes) {
+            let ready = self.wait(escape)?;
+            if ready.room {
+                self.terminal.flush()?;
+            }
+            if ready.typed {
+                let count = match self.terminal.read(&mut bytes) {
                     Ok(0) => break,
                     Ok(count) => count,
-                    Err(problem) if problem.kind() == std::io::ErrorKind::Interrupted => 0,
+                    Err(problem) if is_passing(&problem) => 0,
                     Err(problem) => return Err(problem),
                 };
                 let typed = self.decoder.push(&bytes[..count]);
@@ -163,50 +131,99 @@ impl Shell {
                     break;
                 }
             }
-            if told && !self.take_messages()? {
+            if self.keyed {
+                self.paint_when_due()?;
+            }
+            if (ready.told || self.more) && self.may_take() && !self.take_messages()? {
                 break;
             }
-            let due = if self.keyed { KEY_FRAME } else { FRAME };
-            if self.app.pause().is_some_and(|pause| self.painted.elapsed() >= pause) {
+            if self.pause().is_some_and(|pause| pause.is_zero()) {
                 self.give(Input::Tick)?;
             }
-            if self.dirty && self.painted.elapsed() >= due {
-                self.paint()?;
-            }
+            self.paint_when_due()?;
         }
         self.leave()
     }
 
     /// Waits for a key, a message or the time; for as long as nothing moves.
-    fn wait(&mut self, escape: Option<Instant>) -> std::io::Result<(bool, bool)> {
+    fn wait(&mut self, escape: Option<Instant>) -> std::io::Result<Ready> {
         let mut limit: Option<Duration> = None;
         let mut at_most = |time: Duration| limit = Some(limit.map_or(time, |own| own.min(time)));
+        let behind = self.terminal.is_behind();
+        let listens = self.may_take();
         let since = self.painted.elapsed();
-        if self.dirty {
-            at_most(if self.keyed { KEY_FRAME } else { FRAME }.saturating_sub(since));
+        if self.more && listens {
+            at_most(Duration::ZERO);
         }
-        if let Some(pause) = self.app.pause() {
-            at_most(pause.saturating_sub(since));
+        if !listens {
+            at_most(if behind { self.terminal.patience() } else { FRAME.saturating_sub(since) });
+        }
+        if self.dirty && !behind {
+            at_most(self.due().saturating_sub(since));
+        }
+        if let Some(pause) = self.pause() {
+            at_most(pause);
         }
         if let Some(at) = escape {
             at_most(at.saturating_duration_since(Instant::now()));
         }
-        // Whole milliseconds, so that it does not wake a moment too early again and again.
         let limit = limit.map(|time| Timespec {
-            tv_sec: time.as_secs() as i64,
-            tv_nsec: i64::from(time.subsec_nanos()).min(998_999_999) + 1_000_000,
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
         });
-        let stdin = std::io::stdin();
+        let told = if listens { PollFlags::IN } else { PollFlags::empty() };
         let mut fds = [
-            PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.terminal.input(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.inbox.bell(), told),
+            PollFd::from_borrowed_fd(self.terminal.out(), PollFlags::OUT),
         ];
-        match poll(&mut fds, limit.as_ref()) {
+        // Room is of interest only to somebody who has something to write.
+        let count = if behind { 3 } else { 2 };
+        match poll(&mut fds[..count], limit.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(problem) => return Err(problem.into()),
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        Ok((ready(&fds[0]), ready(&fds[1])))
+        let room = behind && ready(&fds[2]);
+        Ok(Ready { typed: ready(&fds[0]), told: ready(&fds[1]), room })
+    }
+
+    /// How long after a picture the next one may come.
+    fn due(&self) -> Duration {
+        if self.keyed {
+            KEY_FRAME
+        } else if self.has_backlog(0) {
+            Duration::ZERO
+        } else {
+            FRAME
+        }
+    }
+
+    /// Until something that moves by itself has to be drawn again. Where nothing can be drawn,
+    /// nothing moves.
+    fn pause(&self) -> Option<Duration> {
+        let pause = self.app.pause().filter(|_| !self.terminal.is_behind() && !self.is_tiny());
+        pause.map(|pause| pause.saturating_sub(self.painted.elapsed()))
+    }
+
+    fn has_backlog(&self, rows: usize) -> bool {
+        // The other screen shows none of them.
+        self.full.is_none() && !self.is_tiny() && self.app.backlog() > rows
+    }
+
+    fn is_tiny(&self) -> bool {
+        self.size.0 < COLUMNS_LEAST || self.size.1 < ROWS_LEAST
+    }
+
+    /// Whether it is time to take messages in: not while a key waits to be seen or rows wait to be
+    /// written, unless the terminal takes nothing anyway; and where all were taken in, not before the
+    /// next picture is due, so that a stream wakes nobody more often than it can be seen.
+    fn may_take(&self) -> bool {
+        if self.terminal.is_stuck() {
+            return true;
+        }
+        let in_time = self.more || self.painted.elapsed() >= FRAME;
+        in_time && !self.keyed && !self.has_backlog(BACKLOG_ROWS)
     }
 
     fn typed(&mut self, typed: Vec<Typed>) -> std::io::Result<bool> {
@@ -228,40 +245,67 @@ impl Shell {
         Ok(true)
     }
 
+    /// Whether a key waits to be read.
+    fn is_typing(&self) -> bool {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let input = PollFd::from_borrowed_fd(self.terminal.input(), PollFlags::IN);
+        poll(&mut [input], Some(&now)).is_ok_and(|count| count > 0)
+    }
+
     fn take_messages(&mut self) -> std::io::Result<bool> {
-        let mut bell = [0_u8; 64];
-        while (&self.bell).read(&mut bell).is_ok_and(|count| count == bell.len()) {}
-        self.rung.store(false, Ordering::SeqCst);
+        self.inbox.hush();
+        self.more = false;
+        if !self.answer_summons()? {
+            return Ok(false);
+        }
         let begun = Instant::now();
-        loop {
-            if begun.elapsed() >= BATCH {
-                // There may be more.
-                self.mailbox.ring();
-                break;
-            }
-            let Ok(message) = self.messages.try_recv() else { break };
+        let mut taken = 0;
+        while let Some(message) = self.inbox.take() {
             let goes_on = match message {
                 Message::Input(input) => self.give(input)?,
-                Message::Resized => {
-                    let (columns, rows) = Terminal::size();
-                    self.screen.resize(columns);
-                    if let Some(full) = &mut self.full {
-                        full.resize(columns + 1);
-                        full.resize(columns);
-                    }
-                    self.give(Input::Resize { columns, rows })?
-                }
                 Message::Places(places, root) => {
                     self.settle_in(places, root);
                     true
                 }
-                Message::Quit => false,
+                #[cfg(test)]
+                Message::Do(work) => {
+                    work();
+                    true
+                }
             };
             if !goes_on {
                 return Ok(false);
             }
+            taken += 1;
+            let enough = begun.elapsed() >= BATCH || self.has_backlog(BACKLOG_ROWS);
+            if enough || (taken % STRIDE == 0 && self.is_typing()) {
+                self.more = true;
+                break;
+            }
         }
         Ok(true)
+    }
+
+    /// Whether it goes on.
+    fn answer_summons(&mut self) -> std::io::Result<bool> {
+        let summoned = self.inbox.summoned();
+        if summoned.suspend {
+            self.suspend()?;
+        }
+        if summoned.resumed && !std::mem::take(&mut self.stopped) {
+            self.resume()?;
+        }
+        if summoned.resized {
+            self.size = self.terminal.size();
+            let (columns, rows) = self.size;
+            for screen in std::iter::once(&mut self.screen).chain(&mut self.full) {
+                screen.resize(columns);
+                screen.set_height(rows);
+                screen.distrust();
+            }
+            self.give(Input::Resize { columns, rows })?;
+        }
+        Ok(!summoned.quit)
     }
 
     fn settle_in(&mut self, places: Places, root: std::path::PathBuf) {
@@ -270,7 +314,7 @@ impl Shell {
         self.places = Some(places);
         let mailbox = self.mailbox.clone();
         let answer =
-            move |token, paths| mailbox.send(Message::Input(Input::Found { token, paths }));
+            move |token, paths| mailbox.leave(Message::Input(Input::Found { token, paths }));
         self.files = Some(Files::new(root, Box::new(answer)));
         self.dirty = true;
     }
@@ -317,10 +361,19 @@ impl Shell {
         Ok(true)
     }
 
+    fn paint_when_due(&mut self) -> std::io::Result<()> {
+        let due = self.dirty && self.painted.elapsed() >= self.due();
+        if due && !self.terminal.is_behind() { self.paint() } else { Ok(()) }
+    }
+
     fn paint(&mut self) -> std::io::Result<()> {
-        let frame = self.app.frame();
         (self.dirty, self.keyed) = (false, false);
         self.painted = Instant::now();
+        if self.is_tiny() {
+            // It is told when it grows.
+            return Ok(());
+        }
+        let frame = self.app.frame();
         let out = if frame.full {
             self.terminal.set_full(true)?;
             let columns = self.app.columns;
@@ -339,6 +392,7 @@ impl Shell {
             }
             self.screen.paint(&frame.finished, frame.live, frame.cursor)
         };
+        self.dirty = self.has_backlog(0);
         match out {
             Some(out) => self.terminal.write(&out),
             None => Ok(()),
@@ -362,92 +416,38 @@ impl Shell {
         self.terminal.write(&format!("{notify}\x07"))
     }
 
-    /// Gives the terminal to somebody else for a while.
-    fn lend<T>(&mut self, work: impl FnOnce() -> T) -> std::io::Result<T> {
-        // What stands there now is drawn again afterwards.
-        if let Some(out) = self.screen.paint(&[], vec![Line::empty()], Some((0, 0))) {
-            self.terminal.write(&out)?;
-        }
-        crate::terminal::restore();
-        let result = work();
-        self.terminal.enter_again()?;
-        self.screen.forget();
-        let (columns, rows) = Terminal::size();
-        self.screen = Screen::new(self.depth, columns);
-        self.app.update(self.begun.elapsed(), Input::Resize { columns, rows });
-        self.dirty = true;
-        Ok(result)
-    }
-
-    fn suspend(&mut self) -> std::io::Result<()> {
-        self.lend(|| {
-            rustix::process::kill_current_process_group(rustix::process::Signal::TSTP).ok();
-            // It takes a moment until all threads stand still; what comes after this line must come
-            // after the process goes on, or the shell's modes would win.
-            std::thread::sleep(STANDSTILL);
-        })
-    }
-
-    fn open_editor(&mut self, text: &str) -> std::io::Result<()> {
-        let edited = self.lend(|| edit(text))?;
-        self.app.update(self.begun.elapsed(), Input::Edited(edited));
-        Ok(())
-    }
-
     fn leave(mut self) -> std::io::Result<()> {
-        let frame = self.app.frame();
-        if frame.full || self.full.take().is_some() {
+        if self.full.take().is_some() {
             self.terminal.set_full(false)?;
         }
-        let mut last = Vec::new();
+        self.app.close_transcript();
+        // A blank row at least, so that nothing of the prompt stays.
+        let mut last = vec![Line::empty()];
         if let Some(text) = self.app.farewell() {
-            last.push(Line::empty());
             last.push(Line::styled(text, Style::default().dim()));
         }
-        let finished = if frame.full { Vec::new() } else { frame.finished };
-        if let Some(out) = self.screen.paint(&finished, last, None) {
-            self.terminal.write(&out)?;
+        loop {
+            let frame = self.app.frame();
+            let over = self.app.backlog() == 0;
+            let live = if over { std::mem::take(&mut last) } else { Vec::new() };
+            if let Some(out) = self.screen.paint(&frame.finished, live, None) {
+                self.terminal.write(&out)?;
+            }
+            if over {
+                break;
+            }
         }
         let below = self.screen.leave();
-        self.terminal.write(&below)
+        self.terminal.write(&below)?;
+        self.terminal.drain()
     }
 }
 
-/// The person's own editor, in our terminal: it needs that terminal and our session, which a child of
-/// `proc` is kept from having.
-fn edit(text: &str) -> Result<String, String> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let command = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
-    let mut words = command.split_whitespace();
-    let program = words.next().unwrap_or("vi");
-    let file = std::env::temp_dir().join(format!("tw-prompt-{}.md", std::process::id()));
-    let failed = |problem: std::io::Error| format!("cannot use {}: {problem}", file.display());
-    write_private(&file, text).map_err(failed)?;
-    let status = std::process::Command::new(program).args(words).arg(&file).status();
-    let edited = match status {
-        Ok(status) if status.success() => std::fs::read_to_string(&file).map_err(failed),
-        Ok(status) => Err(format!("{program} ended with {status}; the text is as it was")),
-        Err(problem) => Err(format!("cannot start {program}: {problem}; set $EDITOR")),
-    };
-    std::fs::remove_file(&file).ok();
-    edited.map_err(|problem| problem.to_string())
+/// Whether reading may go well the next time.
+fn is_passing(problem: &std::io::Error) -> bool {
+    matches!(problem.kind(), std::io::ErrorKind::Interrupted | std::io::ErrorKind::WouldBlock)
 }
 
-fn write_private(file: &std::path::Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    std::fs::remove_file(file).ok();
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(file)?.write_all(text.as_bytes())
-}
-
-trait ReadRaw {
-    fn read_raw(self, bytes: &mut [u8]) -> std::io::Result<usize>;
-}
-
-impl ReadRaw for std::io::StdinLock<'static> {
-    /// Past the buffer that standard input has of its own: `poll` knows nothing of it.
-    fn read_raw(self, bytes: &mut [u8]) -> std::io::Result<usize> {
-        Ok(rustix::io::read(self.as_fd(), bytes)?)
-    }
-}
+#[cfg(test)]
+#[path = "shell_tests.rs"]
+mod tests;

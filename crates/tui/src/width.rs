@@ -38,6 +38,19 @@ pub fn is_certain(text: &str) -> bool {
     text.is_ascii() || text.chars().all(|c| c.width() == Some(1))
 }
 
+/// The columns it can take on a terminal that draws each part of a joined character by itself.
+pub fn at_most(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(1)).sum()
+}
+
+/// Stands where something was that a terminal would have obeyed.
+pub const INSTEAD: char = '\u{fffd}';
+
+/// Whether a terminal only draws it.
+pub fn is_inert(c: char) -> bool {
+    !c.is_control() && !is_turning(c)
+}
+
 /// Text from a model or a tool must not move the cursor, set a title or turn the writing round.
 /// Lines stay lines; tabs become blanks.
 pub fn harmless(text: &str) -> String {
@@ -58,7 +71,7 @@ pub fn harmless(text: &str) -> String {
                 column += blanks;
                 continue;
             }
-            c if c.is_control() || is_turning(c) => out.push('\u{fffd}'),
+            c if !is_inert(c) => out.push(INSTEAD),
             c => out.push(c),
         }
         column += 1;

@@ -57,6 +57,9 @@ mod tree;
 mod trust;
 mod tui;
 mod tui_fuzz;
+mod tui_raw;
+mod tui_terminal;
+mod tui_tmux;
 mod undo;
 mod yours;
 

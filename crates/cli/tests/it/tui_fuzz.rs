@@ -1,12 +1,11 @@
 //! Random keys, pastes and sizes through a real terminal, while the scripted model answers at random.
-//! Not a part of every run: `FUZZ_SECONDS=600 cargo nextest run --run-ignored only tui_fuzz`.
+//! Not a part of every run: `FUZZ_SECONDS=600 cargo nextest run --run-ignored only tui_fuzz`. FUZZ_SEED goes
+//! another way, FUZZ_BIN takes another build of the program.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolwright_testkit::{Answer, ModelServer, Reply, Terminal, Wire, eventually};
-
-use crate::folder;
+use toolwright_testkit::{Answer, Folder, ModelServer, Reply, Terminal, Wire, eventually};
 
 struct Dice(u64);
 
@@ -124,15 +123,20 @@ fn random_keys_through_a_terminal_neither_panic_nor_wedge() {
     let until = Instant::now() + Duration::from_secs(seconds);
     let answers = std::sync::Mutex::new(Dice(0x1234_5678_9abc_def1));
     let server = ModelServer::answering(move |_| answer(&mut answers.lock().unwrap()));
-    let folder =
-        folder().with_model(&server, Wire::Anthropic).env("EDITOR", "true").file("a.txt", "one\n");
-    let mut dice = Dice(0x0dd0_1234_5678_9abc);
+    let binary = std::env::var("FUZZ_BIN").unwrap_or(env!("CARGO_BIN_EXE_tw").to_owned());
+    let folder = Folder::new(&binary)
+        .with_model(&server, Wire::Anthropic)
+        .env("EDITOR", "true")
+        .file("a.txt", "one\n");
+    let seed: u64 = std::env::var("FUZZ_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    let mut dice = Dice(0x0dd0_1234_5678_9abc_u64.wrapping_mul(seed));
     let (mut events, mut starts) = (0_u64, 0);
     while Instant::now() < until {
         let mut terminal = Terminal::start(&folder, &["-m", "anthropic/m", "--auto"], 80, 24);
         starts += 1;
         eventually("a first picture", || (terminal.bytes() > 0).then_some(()));
         let mut ended = None;
+        let mut size = (80, 24);
         while ended.is_none() && Instant::now() < until {
             let mut keys = String::new();
             for _ in 0..1 + dice.roll(300) {
@@ -141,18 +145,22 @@ fn random_keys_through_a_terminal_neither_panic_nor_wedge() {
             }
             terminal.keys(&keys);
             let before = terminal.bytes();
-            let (columns, rows) = (10 + dice.roll(150) as u16, 4 + dice.roll(50) as u16);
-            terminal.resize(columns, rows);
+            // On the smallest nothing is drawn; they come and go.
+            if dice.roll(4) == 0 {
+                terminal.resize(1 + dice.roll(6) as u16, 1 + dice.roll(3) as u16);
+                events += 1;
+            }
+            let last = size;
+            while size == last {
+                size = (4 + dice.roll(156) as u16, 2 + dice.roll(52) as u16);
+            }
+            terminal.resize(size.0, size.1);
             events += 1;
             // Whatever it is doing, another size is drawn.
             ended = eventually("an answer to another size", || match terminal.ended() {
                 Some(code) => Some(Some(code)),
                 None => (terminal.bytes() > before).then_some(None),
             });
-            if ended.is_none() {
-                // Told of the size by a signal that this side of the terminal sends.
-                terminal.signal("WINCH");
-            }
         }
         if let Some(code) = ended {
             assert_eq!(code, Some(0), "after {events} events:\n{}", terminal.screen());

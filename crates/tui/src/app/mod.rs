@@ -45,6 +45,9 @@ pub(crate) use transcript::Transcript;
 /// Blocks that are kept for looking back; the session's log has all of them.
 const BLOCKS_CAP: usize = 20_000;
 
+/// Finished rows that wait for a terminal which takes none, or is too small for any.
+const FINISHED_CAP: usize = 10_000;
+
 pub(crate) enum Input {
     Key(Key),
     Paste(String),
@@ -516,6 +519,12 @@ impl App {
         }
         self.spaced = false;
         self.finished.extend(lines);
+        if self.finished.len() > FINISHED_CAP {
+            let count = self.finished.len() - FINISHED_CAP / 2;
+            self.finished.drain(..count);
+            let note = format!("… {count} rows were not shown: ctrl+t has them");
+            self.finished.insert(0, Line::styled(note, self.theme.muted()));
+        }
     }
 
     fn forget_old(&mut self) {

@@ -79,6 +79,10 @@ impl App {
         self.menu = None;
     }
 
+    pub fn close_transcript(&mut self) {
+        self.transcript = None;
+    }
+
     pub(super) fn transcript_key(&mut self, key: Key) {
         let page = self.rows.saturating_sub(2).max(1);
         let Some(mut transcript) = self.transcript.take() else { return };

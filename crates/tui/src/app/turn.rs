@@ -394,12 +394,11 @@ impl App {
     pub(super) fn settle(&mut self) {
         let (columns, now) = (self.width(), self.now);
         loop {
-            let theme = self.theme.clone();
             let (lines, block, over, begun) = match self.live.front_mut() {
                 None => return,
                 Some(Live::Text { flow, whole, done }) => {
                     let fresh = !flow.has_begun();
-                    let lines = flow.ready(columns, &theme, *done);
+                    let lines = flow.ready(columns, &self.theme, *done);
                     let block = done.then(|| Block::Text(std::mem::take(whole)));
                     (lines, block, *done, fresh)
                 }

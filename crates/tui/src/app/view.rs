@@ -11,6 +11,11 @@ use crate::width;
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
+/// Finished rows that are given out at once, in screens and at least: a flood of them must not hold
+/// up a key.
+const ROUNDS: usize = 4;
+const ROUND_LEAST: usize = 200;
+
 /// What the terminal is to show.
 pub(crate) struct Frame {
     /// Rows that are written once and scroll away.
@@ -23,6 +28,11 @@ pub(crate) struct Frame {
 }
 
 impl App {
+    /// Finished rows that no frame has given out yet.
+    pub fn backlog(&self) -> usize {
+        self.finished.len()
+    }
+
     /// The state as rows. What is finished is given out once.
     pub fn frame(&mut self) -> Frame {
         if self.transcript.is_some() {
@@ -34,7 +44,8 @@ impl App {
         let cut = |line: Line| {
             if line.width() > columns { width::cut_line(&line, columns) } else { line }
         };
-        let finished = std::mem::take(&mut self.finished).into_iter().map(cut).collect();
+        let count = self.finished.len().min((ROUNDS * self.rows).max(ROUND_LEAST));
+        let finished = self.finished.drain(..count).map(cut).collect();
         let most = self.rows.saturating_sub(1).max(1);
         let (below, cursor) = self.below(columns, most);
         let room = most.saturating_sub(below.len());
@@ -125,9 +136,11 @@ impl App {
 
     fn thinking_now(&self, text: &str, columns: usize) -> Vec<Line> {
         let view = View { thinking: true, ..self.view() };
-        let rows = Block::Thought { text: text.to_owned(), seconds: 0 }.render(view);
-        let count = rows.len();
         let shown = if self.prefs.thinking { 12 } else { 3 };
+        // The last lines only: it may be long, and it is drawn again and again.
+        let start = text.trim_end().rmatch_indices('\n').nth(shown).map_or(0, |(at, _)| at + 1);
+        let rows = Block::Thought { text: text[start..].to_owned(), seconds: 0 }.render(view);
+        let count = rows.len();
         let rows = rows.into_iter().skip(count.saturating_sub(shown));
         rows.map(|row| width::cut_line(&row, columns)).collect()
     }

@@ -5,6 +5,7 @@ use toolwright::permission::Mode;
 use super::{Host, Table, past};
 use crate::app::{Input, Kind, News, Row};
 use crate::blocks::Level;
+use crate::mailbox::Message;
 
 /// Who plans, and in which mode that is done.
 const PLAN_AGENT: &str = "plan";
@@ -135,7 +136,7 @@ impl Host {
                 value: found.id,
             };
             let rows = found.into_iter().map(row).collect();
-            ui.blocking_send(Input::News(Box::new(News::Searched { query, rows }))).ok();
+            ui.leave(Message::Input(Input::News(Box::new(News::Searched { query, rows }))));
         });
     }
 
@@ -146,7 +147,7 @@ impl Host {
         tokio::task::spawn_blocking(move || {
             let rows = super::lists::sessions(&store, &folder);
             let news = News::Rows { kind: Kind::Sessions, rows };
-            ui.blocking_send(Input::News(Box::new(news))).ok();
+            ui.leave(Message::Input(Input::News(Box::new(news))));
         });
     }
 

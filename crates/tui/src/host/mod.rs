@@ -30,6 +30,7 @@ use toolwright::{
 use crate::Start;
 use crate::app::{Going, Input, News, Order};
 use crate::blocks::Level;
+use crate::mailbox::Mailbox;
 use crate::picture::Picture;
 use opening::Opening;
 
@@ -39,7 +40,7 @@ const EVENTS_AHEAD: usize = 256;
 pub(crate) struct Host {
     start: Start,
     bench: Workbench,
-    ui: mpsc::Sender<Input>,
+    ui: Mailbox,
     orders: mpsc::UnboundedReceiver<Order>,
     desk: Option<Table>,
     /// What the person chose, for the next time a session is opened.
@@ -94,7 +95,7 @@ impl Host {
     pub(crate) fn new(
         start: Start,
         bench: Workbench,
-        ui: mpsc::Sender<Input>,
+        ui: Mailbox,
         orders: mpsc::UnboundedReceiver<Order>,
     ) -> Self {
         let (model, agent) = (start.model.clone(), start.agent.clone());
