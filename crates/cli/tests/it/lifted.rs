@@ -164,3 +164,16 @@ fn a_named_configuration_that_is_missing_is_an_error() {
     }
     folder().env("OPENCODE_CONFIG", "").tw(&["config"]).expect(0);
 }
+
+#[test]
+fn a_store_of_keys_that_cannot_be_read_is_said_and_not_written_over() {
+    let server = ModelServer::start([Answer::text("ok")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let store = folder.root().join("data/toolwright/auth.json");
+    std::fs::create_dir_all(store.parent().unwrap()).unwrap();
+    std::fs::write(&store, "{").unwrap();
+    let run = folder.tw(&["run", "-m", "anthropic/m", "go"]).expect(0);
+    assert!(run.stderr.contains("the stored keys are not used: "), "{}", run.stderr);
+    folder.tw(&["auth", "logout", "openai"]).expect(1);
+    assert_eq!(std::fs::read_to_string(&store).unwrap(), "{");
+}

@@ -189,7 +189,7 @@ fn a_server_that_fails_is_named_with_its_reason_everywhere() {
         "it exited with code 3 before it was ready",
         "| error: cannot find the flux capacitor",
         "✗ gone  failed",
-        "✓ good  connected, 23 tools",
+        "✓ good  connected, 25 tools",
     ] {
         assert!(list.contains(expected), "{expected} in {list}");
     }

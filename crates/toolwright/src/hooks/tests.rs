@@ -388,3 +388,16 @@ async fn a_hook_that_does_not_fit_is_not_run() {
     assert_eq!(call("bash").await, Ok(Verdict::default()));
     assert!(mark.exists());
 }
+
+#[tokio::test]
+async fn a_hook_does_not_see_variables_that_hold_keys() {
+    let told = |withheld: Vec<String>| async move {
+        let root = Path::new("/");
+        run("echo \"[$PWD$HOME]\"", root, root, String::new(), (&[], &withheld))
+            .await
+            .unwrap()
+            .output
+    };
+    assert_ne!(told(Vec::new()).await.trim(), "[/]", "the test itself has a home");
+    assert_eq!(told(vec!["HOME".to_owned()]).await.trim(), "[/]");
+}

@@ -13,7 +13,7 @@ use toolwright_config::{Config, McpKind, McpSettings, OauthSetting};
 use toolwright_llm::Content;
 use toolwright_mcp::{
     Launch, Oauth, OauthSpec, Options, RemoteKind, ServerSpec, ServerState, Servers, USUAL_TIMEOUT,
-    Vault,
+    Vault, without_keys,
 };
 use toolwright_tool::{FittedImage, ImageLimits, Outputs, Plan, Workspace, fit_media};
 
@@ -91,7 +91,8 @@ fn launch(settings: &McpSettings, directory: &Path) -> Result<Launch, String> {
     }
     let url = url.clone().ok_or("a remote server needs \"url\"")?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(format!("{url:?} is no address: it must begin with http:// or https://"));
+        let shown = without_keys(&url);
+        return Err(format!("{shown:?} is no address: it must begin with http:// or https://"));
     }
     let oauth = match oauth {
         Some(OauthSetting::Switch(false)) => Oauth::Off,

@@ -61,7 +61,6 @@ const RULE_KEYS: &[&str] = &[
     "bash_input",
     "codesearch",
     "doom_loop",
-    "mcp_resource",
     "mcp_sampling",
     "multiedit",
     "outside_sandbox",
