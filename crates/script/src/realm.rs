@@ -243,7 +243,7 @@ impl Realm {
         let own = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("script".to_owned())
-            .stack_size(4 << 20)
+            .stack_size(16 << 20)
             .spawn(move || work(&own, &messages))
             .map_err(|e| ScriptError::Engine(e.to_string()))?;
         Ok(Self { shared })

@@ -47,8 +47,67 @@ impl Origins {
     }
 }
 
+/// So deep a text is read on the thread that wants it.
+const SHALLOW: usize = 100;
+
+/// Deeper than anything that people or bundlers write.
+const DEEPEST: usize = 10_000;
+
+/// The parser calls itself for each level.
+const DEEP_STACK_BYTES: usize = 512 << 20;
+
 /// Reads a file's text as its name says. What is wrong comes back as `path:line:column: words`.
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Source, String> {
+    let depth = depth(text);
+    if depth > DEEPEST {
+        return Err(format!("{}: it is nested too deeply", path.display()));
+    }
+    if depth <= SHALLOW {
+        return parse(path, text);
+    }
+    // Only what is used of a stack is taken from memory.
+    std::thread::scope(|scope| {
+        let reading = std::thread::Builder::new().stack_size(DEEP_STACK_BYTES);
+        let reading = reading.spawn_scoped(scope, || parse(path, text));
+        let failed = || format!("{}: it cannot be read", path.display());
+        reading.map_err(|_| failed())?.join().map_err(|_| failed())?
+    })
+}
+
+/// About how deep a text is nested: brackets, signs in a row, functions that give functions, choices.
+fn depth(text: &str) -> usize {
+    let (mut open, mut row, mut chain, mut most) = (0_usize, 0_usize, 0_usize, 0_usize);
+    let mut bytes = text.bytes().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'"' | b'\'' => {
+                while let Some(inner) = bytes.next() {
+                    match inner {
+                        b'\\' => drop(bytes.next()),
+                        b'\n' => break,
+                        inner if inner == byte => break,
+                        _ => {}
+                    }
+                }
+            }
+            b';' | b',' | b'\n' => chain = 0,
+            b'=' if bytes.peek() == Some(&b'>') => chain += 1,
+            b'?' => chain += 1,
+            _ => {}
+        }
+        match byte {
+            b'!' | b'~' | b'+' | b'-' => row += 1,
+            byte if byte.is_ascii_whitespace() => {}
+            _ => row = 0,
+        }
+        most = most.max(open + chain + row);
+    }
+    most
+}
+
+fn parse(path: &Path, text: &str) -> Result<Source, String> {
     let kind = SourceType::from_path(path).unwrap_or_else(|_| SourceType::mjs());
     // Whether a plain file is a module is seen in what it says.
     let kind = kind.with_module(true);
