@@ -329,3 +329,54 @@ fn an_image_that_is_dropped_is_attached_whatever_it_is_called() {
     let said = last_words(&server);
     assert!(said.contains("\"type\":\"image\"") && said.contains("image/png"), "{said}");
 }
+
+#[test]
+fn a_copy_goes_on_from_an_earlier_message() {
+    let write = |text: &str| Answer::call("write", json!({"filePath": "a.txt", "content": text}));
+    let server = ModelServer::start([
+        Answer::text("First answer."),
+        write("x\n"),
+        Answer::text("Written it."),
+        Answer::text("Another way."),
+    ]);
+    let folder = place(&server);
+    let terminal = ready(&folder, &["--auto"]);
+    terminal.keys("the first\r");
+    terminal.wait_for("First answer.");
+    terminal.wait_for("Ask anything");
+    terminal.keys("the second\r");
+    terminal.wait_for("Written it.");
+    terminal.wait_for("Ask anything");
+    terminal.keys("/timeline\r");
+    terminal.wait_for("› the second");
+    terminal.keys("\x0f");
+    terminal.wait_for("› the second");
+    eventually("the copy", || (folder.session_files().len() == 2).then_some(()));
+    assert_eq!(folder.read("a.txt"), "x\n");
+    terminal.keys("\x15the third\r");
+    terminal.wait_for("Another way.");
+    let body = server.last_request().body.to_string();
+    // A note may name what is no part of it.
+    assert!(body.contains("the first") && !body.contains("\"text\":\"the second"), "{body}");
+}
+
+#[test]
+fn going_back_with_files_takes_them_back_too() {
+    let server = ModelServer::start([
+        Answer::call("write", json!({"filePath": "a.txt", "content": "x\n"})),
+        Answer::text("Written it."),
+    ]);
+    let folder = place(&server);
+    let terminal = ready(&folder, &["--auto"]);
+    terminal.keys("make it\r");
+    terminal.wait_for("Written it.");
+    terminal.wait_for("Ask anything");
+    // Another agent has the session now, and it is taken up for this.
+    terminal.keys("\t");
+    terminal.wait_for("plan · anthropic/m");
+    terminal.keys("/timeline\r");
+    terminal.wait_for("› make it");
+    terminal.keys("\x15");
+    terminal.wait_for("Gone back to before");
+    eventually("the file to go", || (!folder.work().join("a.txt").exists()).then_some(()));
+}

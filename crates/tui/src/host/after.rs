@@ -2,7 +2,7 @@
 
 use toolwright::session::images::{Report, UndoOptions};
 use toolwright::session::{EntryId, Item};
-use toolwright::{Engine, Workbench};
+use toolwright::{Engine, SessionChoice, Workbench};
 
 use crate::app::News;
 use crate::blocks::Level;
@@ -41,8 +41,18 @@ pub(super) async fn step(
 }
 
 impl super::Host {
+    /// A session that another model or agent is to go on with is at rest.
+    pub(super) async fn take_up(&mut self) {
+        if matches!(self.session, SessionChoice::Id(_))
+            && let Err(problem) = self.open().await
+        {
+            self.say(Level::Problem, problem.to_string(), None).await;
+        }
+    }
+
     /// Goes on in a copy that ends before a prompt, counted from the last.
     pub(super) async fn copy_from(&mut self, number: usize) {
+        self.take_up().await;
         let Some(table) = &self.desk else {
             return self.say(Level::Notice, "There is nothing to copy yet", None).await;
         };

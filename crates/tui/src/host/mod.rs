@@ -314,6 +314,7 @@ impl Host {
             Order::Doctor => self.doctor(),
             Order::Back(number, Going::InACopy) => self.copy_from(number).await,
             Order::Undo | Order::Redo | Order::Back(..) => {
+                self.take_up().await;
                 let step = match order {
                     Order::Undo => after::Step::Undo,
                     Order::Redo => after::Step::Redo,
