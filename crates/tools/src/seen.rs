@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use toolwright_tool::{RunContext, ToolError, ToolOutput};
 
-use crate::feedback::{Edited, Feedback, Occasion};
+use crate::feedback::{Before, Edited, Feedback, Occasion};
 use crate::rewrite::Found;
 
 /// What happens to a change of a file that is no longer as it was read.
@@ -101,11 +101,13 @@ impl Seen {
         context: &RunContext,
     ) -> ToolOutput {
         if self.feedback.is_off() {
+            let_go(edited);
             return output;
         }
         let output = self.feedback.complete(output, &edited, occasion, context).await;
         let seen = self.clone();
-        let paths: Vec<PathBuf> = edited.into_iter().map(|file| file.path).collect();
+        let paths: Vec<PathBuf> = edited.iter().map(|file| file.path.clone()).collect();
+        let_go(edited);
         let noted = crate::walk::blocking(move || {
             paths.iter().filter(|path| path.exists()).for_each(|path| seen.note(path));
             Ok(())
@@ -159,6 +161,14 @@ impl Seen {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Sighting>> {
         self.sightings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last one to hold a large file that was replaced frees all its pages, which takes as long as half a
+/// copy of it. Nobody needs to wait for that.
+fn let_go(edited: Vec<Edited>) {
+    if edited.iter().any(|file| matches!(file.old, Before::Large(_))) {
+        tokio::task::spawn_blocking(move || drop(edited));
     }
 }
 

@@ -21,6 +21,9 @@ const LINE_CHARS: usize = 2_000;
 /// Lines shown of one match that spans several.
 const MATCH_LINES: usize = 50;
 
+/// Bytes of a file that is read before it is searched: most files of a project.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// Bytes held of one line (of one file, where matches span lines).
 const HEAP_BYTES: usize = 64 << 20;
 
@@ -127,6 +130,8 @@ impl<'a> Search<'a> {
 struct Worker<'a> {
     search: &'a Search<'a>,
     searcher: Searcher,
+    /// Holds a small file.
+    buffer: Vec<u8>,
     newest: Newest<Hits>,
     counts: Counts,
 }
@@ -134,14 +139,23 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(search: &'a Search<'a>) -> Self {
         let newest = Newest::new(search.call.limit);
-        Self { search, searcher: search.searcher(), newest, counts: Counts::default() }
+        let (buffer, counts) = (vec![0; SMALL_BYTES], Counts::default());
+        Self { search, searcher: search.searcher(), buffer, newest, counts }
     }
 
     fn look_into(&mut self, file: &File, path: &Path) -> io::Result<()> {
         let Search { call, stopped, .. } = self.search;
         let mut sink = Collector::new(self.search);
-        let reader = Watched { file, stopped };
-        let searched = self.searcher.search_reader(&call.matcher, reader, &mut sink);
+        let mut rest = Watched { file, stopped };
+        let length = fill(&mut self.buffer, &mut rest)?;
+        let (matcher, start) = (&call.matcher, &self.buffer[..length]);
+        // A small file is searched where it lies. One that is no text needs to be read in order: what is
+        // before the first NUL counts.
+        let is_whole = length < self.buffer.len() && memchr::memchr(0, start).is_none();
+        let searched = match is_whole {
+            true => self.searcher.search_slice(matcher, start, &mut sink),
+            false => self.searcher.search_reader(matcher, start.chain(rest), &mut sink),
+        };
         let Collector { hits, binary, .. } = sink;
         self.counts.binary |= binary;
         if hits.matches > 0 {
@@ -187,6 +201,20 @@ impl Visitor for Worker<'_> {
             self.search.unreadable.note(found.path(), &error);
         }
     }
+}
+
+/// Reads until the buffer is full or nothing more comes.
+fn fill(buffer: &mut [u8], from: &mut impl Read) -> io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match from.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
 }
 
 /// Ends a long file's search as soon as it is not wanted any more.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod apply_patch;
+mod asked;
 mod edit;
 mod fixtures;
 mod hostile;
