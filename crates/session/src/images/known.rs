@@ -312,3 +312,22 @@ pub(super) fn capture_or_note(path: &Path, facts: Facts, images: &Images) -> Opt
         Some(Known { facts, content, fresh: false })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::images::Quota;
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_has_the_length_of_what_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "e1\n").unwrap();
+        let mut facts = Facts::at(&path).unwrap().unwrap();
+        fs::write(&path, "e1\ne2\n").unwrap();
+        let images = Images::new(folder.path(), folder.path(), Quota::default());
+        let content = read(open(&path).unwrap(), &mut facts, &images, false);
+        let state = Known { facts, content, fresh: true }.state(&HashMap::new());
+        assert_eq!(state, crate::images::restore::current(&path, &images));
+    }
+}
