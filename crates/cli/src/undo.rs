@@ -89,6 +89,7 @@ fn tell(
     as_json: bool,
 ) -> Result<Exit, Problem> {
     let (session, report) = done.map_err(problem)?;
+    report.notices.iter().for_each(|notice| note(&format!("tw: {}", harmless(notice))));
     let exit = if report.is_complete() { Exit::Done } else { Exit::Failed };
     if as_json {
         let mut value = serde_json::to_value(&report).unwrap_or_default();

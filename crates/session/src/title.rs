@@ -99,7 +99,9 @@ fn first_sentence(text: &str) -> &str {
 /// `@src/main.rs` names a file; the mark says nothing here.
 fn plain_word(word: &str) -> String {
     let named = word.strip_prefix('@').filter(|rest| rest.starts_with(char::is_alphanumeric));
-    named.unwrap_or(word).to_owned()
+    let word = named.unwrap_or(word);
+    // Around words they are emphasis, in a path a pattern.
+    if word.contains('/') { word.to_owned() } else { word.replace("**", "") }
 }
 
 fn without_openings(line: &str) -> String {
@@ -148,6 +150,7 @@ mod tests {
             ("```\ncargo build\n```", "cargo build"),
             ("# Plan\n\n- a\n- b", "Plan"),
             ("hi", "hi"),
+            ("Keep **the blanks**, see src/**/*.rs", "Keep the blanks, see src/**/*.rs"),
             ("Higher is better", "Higher is better"),
             ("Use v1.2.3 of it", "Use v1.2.3 of it"),
             ("直して。それから試して。", "直して。"),

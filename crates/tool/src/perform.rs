@@ -73,11 +73,10 @@ impl Pipeline {
         let (ticket, changes) = kept.unzip();
         let changes = changes.unwrap_or_default();
         if !self.announce(&ready.tool, &ready.plan, why, changes, scope).await {
-            if let (Some(keeper), Some(ticket)) = (&self.keeper, ticket) {
-                // Nothing has happened, which is known only from here on.
-                keeper.after(ticket, false).await;
-            }
-            return not_started(&ready.tool);
+            // Nothing has happened, which is known only from here on; what others did meanwhile is told.
+            let outcome = not_started(&ready.tool);
+            self.keep_after(ticket, &outcome, scope).await;
+            return outcome;
         }
         let (outcome, answer) = self.execute(ready, scope).await;
         self.keep_after(ticket, &outcome, scope).await;

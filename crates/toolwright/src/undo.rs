@@ -59,7 +59,7 @@ impl Workbench {
         what: &Reverse,
     ) -> Result<(String, Report), ReverseError> {
         let store = self.store();
-        let (mut log, mut session, _) = match session {
+        let (mut log, mut session, odd) = match session {
             SessionChoice::Id(id) => store.open(id)?,
             SessionChoice::New | SessionChoice::Latest => {
                 store.open_latest(self.workspace.directory())?
@@ -81,6 +81,7 @@ impl Workbench {
             let why = "nothing is kept: the setting snapshot is false".to_owned();
             report.lost.push(Lost { path: self.workspace.worktree().to_owned(), why });
         }
+        report.notices = odd.iter().map(ToString::to_string).collect();
         Ok((session.header.session, report))
     }
 

@@ -335,6 +335,21 @@ fn an_undo_that_is_killed_anywhere_goes_as_far_as_it_was_to_go_when_it_is_asked_
 }
 
 #[test]
+fn a_torn_end_of_the_log_is_told_and_hinders_nothing() {
+    let server =
+        ModelServer::start([Answer::call("write", write("a.txt", "x")), Answer::text("ok")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    first_run(&folder, "go");
+    let file = folder.session_files().pop().unwrap();
+    let mut whole = fs::read(&file).unwrap();
+    whole.extend_from_slice(b"{\"v\":1,\"id\":\"torn");
+    fs::write(&file, whole).unwrap();
+    let undone = folder.tw(&["undo"]).expect(0);
+    assert!(undone.stderr.contains("unfinished line"), "{}", undone.stderr);
+    assert!(!folder.work().join("a.txt").exists());
+}
+
+#[test]
 fn it_can_be_turned_off_and_an_untrusted_folder_cannot_set_the_quota() {
     let script =
         || ModelServer::start([Answer::call("bash", bash("echo x > a.txt")), Answer::text("ok")]);

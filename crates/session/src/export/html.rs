@@ -154,7 +154,9 @@ fn write_tool(form: &Value, tool: &Tool<'_>, out: &mut String, level: usize) {
         Some(diff) => out.push_str(&format!("<pre class=\"diff\">{}</pre>\n", coloured(diff))),
         None => write_input(tool.input, out),
     }
-    if !tool.output.trim().is_empty() {
+    // Where the change itself is seen, a word that it was made says nothing more.
+    let says_more = tool.failed || tool.diff.is_none() || tool.output.trim().lines().count() > 1;
+    if says_more && !tool.output.trim().is_empty() {
         let name = if tool.failed { "Error" } else { "Output" };
         out.push_str(&format!("<h6>{name}</h6><pre>{}</pre>\n", escaped(tool.output.trim_end())));
     }

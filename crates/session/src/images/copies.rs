@@ -208,7 +208,7 @@ impl<'a> Gatherer<'a> {
     fn gather(&mut self, path: &Path) -> io::Result<bool> {
         let now = super::known::now_nanos();
         let file = super::known::open(path)?;
-        let facts = Facts::of(&file.metadata()?);
+        let mut facts = Facts::of(&file.metadata()?);
         if facts.kind != Kind::File || facts.len > COPY_CAP_BYTES {
             return Ok(false);
         }
@@ -220,6 +220,8 @@ impl<'a> Gatherer<'a> {
             return Ok(false);
         }
         let hash = Hash::from(blake3::hash(&self.raw[from..]));
+        // What was written meanwhile is part of it.
+        facts.len = len as u64;
         let fresh = super::known::is_fresh(&facts, now);
         let (from, len) = (from as u32, len as u32);
         self.waiting.push(Waiting { path: path.to_owned(), facts, fresh, hash, from, len });

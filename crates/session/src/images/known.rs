@@ -74,8 +74,9 @@ impl Known {
             Kind::File => match open(path) {
                 Ok(file) => {
                     // Those of the file that is read, whatever has come in its place.
-                    let facts = Facts::of(&file.metadata()?);
-                    (facts, read(file, &facts, images, durable))
+                    let mut facts = Facts::of(&file.metadata()?);
+                    let content = read(file, &mut facts, images, durable);
+                    (facts, content)
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(e) => (facts, Content::Unkept(format!("it cannot be read: {e}"))),
@@ -163,7 +164,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
-fn read(file: File, facts: &Facts, images: &Images, durable: bool) -> Content {
+/// What was written meanwhile is part of it: the length is that of what was read.
+fn read(file: File, facts: &mut Facts, images: &Images, durable: bool) -> Content {
     if facts.kind != Kind::File {
         return Content::Unkept("it is no file".to_owned());
     }
@@ -174,7 +176,10 @@ fn read(file: File, facts: &Facts, images: &Images, durable: bool) -> Content {
         images.keep(file, durable)
     };
     match kept {
-        Ok((hash, _)) => Content::Image(hash),
+        Ok((hash, len)) => {
+            facts.len = len;
+            Content::Image(hash)
+        }
         Err(error) => Content::Unkept(format!("its content was not kept: {error}")),
     }
 }
@@ -306,4 +311,23 @@ pub(super) fn capture_or_note(path: &Path, facts: Facts, images: &Images) -> Opt
         let content = Content::Unkept(format!("it cannot be read: {e}"));
         Some(Known { facts, content, fresh: false })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::images::Quota;
+
+    #[test]
+    fn a_file_that_grows_while_it_is_read_has_the_length_of_what_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "e1\n").unwrap();
+        let mut facts = Facts::at(&path).unwrap().unwrap();
+        fs::write(&path, "e1\ne2\n").unwrap();
+        let images = Images::new(folder.path(), folder.path(), Quota::default());
+        let content = read(open(&path).unwrap(), &mut facts, &images, false);
+        let state = Known { facts, content, fresh: true }.state(&HashMap::new());
+        assert_eq!(state, crate::images::restore::current(&path, &images));
+    }
 }

@@ -70,6 +70,9 @@ pub struct Report {
     pub commands: Vec<String>,
     /// Repositories whose checked-out commit changed, which is not taken back.
     pub heads: Vec<HeadMoved>,
+    /// Something odd that was found in the session's file and dealt with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
