@@ -434,3 +434,7 @@ impl<'a> Direct<'a> {
         Some(Some(Redirect { to, writes }))
     }
 }
+
+#[cfg(test)]
+#[path = "direct_tests.rs"]
+mod tests;
