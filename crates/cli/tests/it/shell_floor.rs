@@ -42,7 +42,10 @@ fn a_check_explains_what_is_allowed_asked_and_refused() {
         ("cd src && cat *.txt", "allow", "only reads"),
         ("cat ../x", "ask", "external_directory"),
         ("rg --pre ./x a", "ask", "bash"),
+        ("grep -r x .", "allow", "only reads"),
         ("rm -rf ~", "deny", "deletes"),
+        ("rm >/dev/null -rf ~", "deny", "deletes"),
+        ("cat <<E > ~/.config/opencode/opencode.json\n{}\nE", "deny", "settings"),
         (":(){ :|:& };:", "deny", "without end"),
         ("echo x > ~/.config/opencode/opencode.json", "deny", "settings"),
     ] {

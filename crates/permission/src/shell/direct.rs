@@ -337,6 +337,8 @@ impl<'a> Direct<'a> {
             && !first.pattern
             && !first.home
             && !NOT_SIMPLE.contains(&first.source.as_str())
+            && first.source.is_ascii()
+            && !first.source.contains('=')
             && first.source.starts_with(|c: char| {
                 c.is_ascii_alphabetic() || matches!(c, '.' | '/' | '_' | ':' | '\\' | '\'' | '"')
             });
@@ -360,7 +362,7 @@ impl<'a> Direct<'a> {
             }
             end = self.at;
         }
-        raw.text = self.line.get(start..end)?.to_owned();
+        raw.text = self.line.get(start..end)?.trim().to_owned();
         match super::moves(&raw) {
             Some(Some(path)) if self.folders.len() < FOLDERS_CAP => {
                 self.folders.push(Folder::new(path, When::Surely));
@@ -434,3 +436,7 @@ impl<'a> Direct<'a> {
         Some(Some(Redirect { to, writes }))
     }
 }
+
+#[cfg(test)]
+#[path = "direct_tests.rs"]
+mod tests;

@@ -219,7 +219,7 @@ impl<'a> Direct<'a> {
                 self.eat("}").then_some(())?;
                 name
             }
-            b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!' => {
+            b'0'..=b'9' | b'@' | b'?' => {
                 self.at += 1;
                 // `$10` and the like: where one ends is known, what follows not to everybody.
                 (!self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_'))

@@ -152,10 +152,12 @@ pub fn analyse(line: &str) -> Analysis {
 pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
     let read = direct::parse(line, &[]).filter(|_| !parse::has_unseen(line))?;
     let tree = parse::parse(line, &[], Reader::Grammar);
+    let all = |raw: &Raw| -> Vec<Word> {
+        raw.words.iter().chain(raw.redirects.iter().map(|redirect| &redirect.to)).cloned().collect()
+    };
     let gives_up = |(own, other): (&Raw, &Raw)| {
-        let words = own.words.iter().zip(&other.words);
-        words.into_iter().any(|(own, other)| {
-            own.text.is_some() && other.text.is_none() || other.pattern && !own.pattern
+        all(own).iter().zip(all(other)).any(|(own, other)| {
+            own.text.is_some() != other.text.is_some() || other.pattern != own.pattern
         })
     };
     if !tree.problems.is_empty() || read.commands.iter().zip(&tree.commands).any(gives_up) {

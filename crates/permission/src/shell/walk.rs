@@ -317,15 +317,25 @@ impl<'t> Walk<'_, 't> {
         self.take(raw, node);
     }
 
-    /// The grammar now and then takes the next line for more words of a command: then nothing that it
-    /// says is to be relied on.
+    /// The grammar now and then takes the next line for more words of a command, and one word for two:
+    /// then nothing that it says is to be relied on.
     fn distrust_gaps(&mut self, node: Node<'t>) {
+        let is_word = |child: &Node<'t>| {
+            child.is_named()
+                && !matches!(
+                    child.kind(),
+                    "file_redirect" | "herestring_redirect" | "file_descriptor" | "subshell"
+                )
+        };
         let mut cursor = node.walk();
-        let mut end = node.start_byte();
+        let (mut end, mut after_word) = (node.start_byte(), false);
         for child in node.children(&mut cursor) {
             let gap = self.line.get(end..child.start_byte()).unwrap_or_default();
             end = child.end_byte();
-            if gap.replace("\\\n", "").contains('\n') {
+            let joins = gap.replace("\\\n", "").contains('\n');
+            let splits = gap.is_empty() && after_word && is_word(&child);
+            after_word = is_word(&child);
+            if joins || splits {
                 self.parsed.problem("it could not be parsed as a whole");
             }
         }
