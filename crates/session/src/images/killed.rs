@@ -49,7 +49,7 @@ impl Keeper {
 }
 
 /// Whether what stands at a path was made before a moment; of what is gone, its folder tells.
-fn is_older(path: &Path, moment: SystemTime) -> bool {
+pub(super) fn is_older(path: &Path, moment: SystemTime) -> bool {
     use std::os::unix::fs::MetadataExt;
     let there = path.ancestors().find_map(|path| std::fs::symlink_metadata(path).ok());
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();

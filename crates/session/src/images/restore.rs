@@ -11,6 +11,7 @@ use super::scan::{Facts, Kind};
 use super::state::{Hash, State};
 use super::store::Images;
 use crate::fail::fail_point;
+use crate::held::{Held, is_elsewhere};
 
 /// What stands at a path now. Nothing is kept of it.
 pub(super) fn current(path: &Path, images: &Images) -> State {
@@ -94,7 +95,7 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
     for at in order.iter().rev() {
         let Move { path, from, to } = &moves[*at];
         let makes_way = *to == State::Absent || from.is_folder() != to.is_folder();
-        if !makes_way || attempt(*at, remove(path, from)) {
+        if !makes_way || attempt(*at, remove(path, from, images)) {
             left.push(*at);
         }
     }
@@ -106,13 +107,15 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
         }
     }
     for at in &left {
-        let Move { path, to, .. } = &moves[*at];
+        let Move { path, from, to } = &moves[*at];
+        // What stood in the way of something else is gone by now.
+        let from = if from.is_folder() == to.is_folder() { from } else { &State::Absent };
         match to {
             State::File { hash, mode, .. } => {
-                attempt(*at, write_file(path, hash, *mode, images));
+                attempt(*at, write_file(path, from, (hash, *mode), images));
             }
             State::Link { target } => {
-                attempt(*at, write_link(path, target));
+                attempt(*at, write_link(path, from, target, images));
             }
             _ => {}
         }
@@ -126,63 +129,79 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
     done
 }
 
-fn remove(path: &Path, from: &State) -> io::Result<()> {
-    in_place(path)?;
+fn remove(path: &Path, from: &State, images: &Images) -> io::Result<()> {
+    let (_folder, place) = match held(path, Held::open) {
+        // An earlier attempt may have come this far.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
     let result = match from {
         State::Absent => return Ok(()),
-        State::Folder { .. } => fs::remove_dir(path),
-        _ => fs::remove_file(path),
+        State::Folder { .. } => fs::remove_dir(&place),
+        from => match current(&place, images) {
+            State::Absent => return Ok(()),
+            now if now == *from => fs::remove_file(&place),
+            _ => return Err(changed()),
+        },
     };
     match result {
-        // An earlier attempt may have come this far.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
     }
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    in_place(path)
+    Held::make(path).map(drop).map_err(|error| explained(path, error))
 }
 
-fn write_file(path: &Path, hash: &Hash, mode: u32, images: &Images) -> io::Result<()> {
-    let folder = folder_of(path)?;
+/// Planned a while ago: an editor may have saved it since.
+fn changed() -> io::Error {
+    io::Error::other("it changed while it was being brought back")
+}
+
+fn write_file(
+    path: &Path,
+    from: &State,
+    (hash, mode): (&Hash, u32),
+    images: &Images,
+) -> io::Result<()> {
+    let (folder, place) = held(path, Held::make)?;
     let name = beside(path);
-    let mut beside = tempfile::Builder::new().prefix(&name).tempfile_in(folder)?;
+    let mut beside = tempfile::Builder::new().prefix(&name).tempfile_in(folder.path())?;
     images.copy_to(hash, beside.as_file_mut())?;
     fail_point("undo.half");
     beside.as_file().set_permissions(Permissions::from_mode(mode))?;
-    beside.persist(path).map_err(|e| e.error)?;
+    if current(&place, images) != *from {
+        return Err(changed());
+    }
+    beside.persist(&place).map_err(|e| e.error)?;
     Ok(())
 }
 
-fn write_link(path: &Path, target: &Path) -> io::Result<()> {
-    let folder = folder_of(path)?;
+fn write_link(path: &Path, from: &State, target: &Path, images: &Images) -> io::Result<()> {
+    let (folder, place) = held(path, Held::make)?;
     let name = beside(path);
-    let made =
-        tempfile::Builder::new().prefix(&name).make_in(folder, |name| symlink(target, name))?;
-    made.persist(path).map_err(|e| e.error)?;
+    let link = |name: &Path| symlink(target, name);
+    let made = tempfile::Builder::new().prefix(&name).make_in(folder.path(), link)?;
+    if current(&place, images) != *from {
+        return Err(changed());
+    }
+    made.persist(&place).map_err(|e| e.error)?;
     Ok(())
 }
 
-/// The folder that it stands in, made if it is missing.
-fn folder_of(path: &Path) -> io::Result<&Path> {
+/// The folder that it stands in, held open, and its place there. A folder on the way may have been
+/// replaced by a link since: nothing is written where that leads.
+fn held(path: &Path, open: fn(&Path) -> io::Result<Held>) -> io::Result<(Held, PathBuf)> {
     let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder)?;
-    in_place(path)?;
-    Ok(folder)
+    let held = open(folder).map_err(|error| explained(folder, error))?;
+    let place = held.join(path.file_name().unwrap_or_default());
+    Ok((held, place))
 }
 
-/// A folder on the way may have been replaced by a link since: nothing is written where that leads.
-fn in_place(path: &Path) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    match fs::canonicalize(folder) {
-        Ok(real) if real == folder => Ok(()),
-        Ok(real) => {
-            let text = format!("{} leads to {} now", folder.display(), real.display());
-            Err(io::Error::other(text))
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(e),
+fn explained(folder: &Path, error: io::Error) -> io::Error {
+    match is_elsewhere(&error) {
+        true => io::Error::other(format!("{} leads elsewhere now", folder.display())),
+        false => error,
     }
 }

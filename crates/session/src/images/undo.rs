@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -10,6 +11,7 @@ use super::beside::clear_beside;
 use super::change::{Change, HeadMoved, Lost, Reversal, ReversalKind};
 use super::find::{Event, History, Message, Pending, history, of_worker};
 use super::keeper::now;
+use super::killed::is_older;
 use super::known::Known;
 use super::plan::{Step, net};
 use super::restore::{Move, Moved, carry_out, current};
@@ -234,11 +236,15 @@ impl Scene<'_> {
     fn plan_undo(&self, events: &[Event], report: &mut Report) -> Vec<Move> {
         let mut changes = Vec::new();
         let mut why_lost: BTreeMap<&Path, &str> = BTreeMap::new();
+        // When something began that nobody saw the end of.
+        let mut begun: BTreeMap<&Path, u64> = BTreeMap::new();
         for event in events {
             match event {
                 Event::Reversal(reversal) => changes.extend(&reversal.changes),
                 Event::Changed(changed) => {
                     changes.extend(&changed.changes);
+                    let open = changed.changes.iter().filter(|change| change.after.is_none());
+                    begun.extend(open.map(|change| (change.path.as_path(), changed.at)));
                     why_lost
                         .extend(changed.lost.iter().map(|l| (l.path.as_path(), l.why.as_str())));
                     report.heads.extend(changed.heads.iter().cloned());
@@ -260,6 +266,14 @@ impl Scene<'_> {
             let now = current(&path, self.images);
             match net.step(&now) {
                 Step::Nothing => {}
+                Step::Restore
+                    if net.last.is_none()
+                        && begun.get(path.as_path()).is_none_or(|at| !was_left(&path, *at)) =>
+                {
+                    let why = "the process that wrote it was killed, and it has changed since";
+                    let left = State::Unkept { mark: String::new(), why: why.to_owned() };
+                    self.plan_conflict(&path, now, net.first, left, report);
+                }
                 Step::Restore => self.plan_move(&path, now, net.first, &mut moves, report),
                 Step::Conflict(left) => self.plan_conflict(&path, now, net.first, left, report),
             }
@@ -407,6 +421,14 @@ fn empty(log: &Log, turn: EntryId) -> Reversal {
     let leaf = log.leaf().unwrap_or_default();
     let kind = ReversalKind::Undo;
     Reversal { kind, at: now(), changes: Vec::new(), conversation: None, leaf, turn }
+}
+
+/// How long after the beginning of a write its end may have been, where nobody saw it.
+const WRITING: Duration = Duration::from_secs(30);
+
+/// Whether what stands at a path can be what a write left there that began at this moment.
+fn was_left(path: &Path, began: u64) -> bool {
+    is_older(path, UNIX_EPOCH + Duration::from_micros(began) + WRITING)
 }
 
 fn lost(path: &Path, why: &str) -> Lost {

@@ -171,6 +171,24 @@ async fn a_write_that_nobody_saw_the_end_of_is_taken_back() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_changed_long_after_a_write_was_killed_is_its_owners() {
+    let mut rig = Rig::new();
+    rig.put("a", "0");
+    rig.say("go");
+    let path = rig.work.join("a");
+    let reach = Reach { what: "write".into(), writes: vec![path.clone()], anything: false };
+    let (_, log) = rig.keeper.before(reach).await;
+    let hour = 3_600_000_000;
+    for changed in log {
+        rig.add(Entry::Changed(Changed { at: changed.at - hour, ..changed }));
+    }
+    fs::write(&path, "a day's work").unwrap();
+    let report = rig.undo(&UndoOptions::default()).unwrap();
+    assert_eq!(report.conflicts.len(), 1, "{report:?}");
+    assert_eq!(rig.text("a"), "a day's work");
+}
+
+#[tokio::test]
 async fn nothing_is_written_through_a_link_that_took_a_folders_place() {
     let mut rig = Rig::new();
     rig.put("d/a", "0");
@@ -183,7 +201,7 @@ async fn nothing_is_written_through_a_link_that_took_a_folders_place() {
     symlink(&outside, rig.work.join("d")).unwrap();
     let report = rig.undo(&UndoOptions::default()).unwrap();
     assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "1");
-    assert!(report.failed[0].why.contains("leads to"), "{report:?}");
+    assert!(report.failed[0].why.contains("leads elsewhere"), "{report:?}");
 }
 
 #[tokio::test]
