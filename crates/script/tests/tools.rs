@@ -318,7 +318,7 @@ export default {
     })
     let said = ""
     try { new Readable() } catch (e: any) { said = e.message }
-    return [found.join(" "), new Glob("*.md").match("a.md"), text, said.includes("not available")].join("; ")
+    return [found.join(" "), new Glob("*.md").match("a.md"), text, said === ""].join("; ")
   },
 }
 "#,

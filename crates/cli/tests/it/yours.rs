@@ -183,15 +183,18 @@ fn skills_lie_in_all_their_folders_nested_and_in_the_home() {
     let server = ModelServer::start([
         Answer::call("skill", json!({ "name": "deep" })),
         Answer::call("skill", json!({ "name": "closed" })),
-        Answer::call("read", json!({ "filePath": ".agents/skills/group/deep/ref/notes.txt" })),
-        Answer::text("ok"),
     ]);
     let skill = |name: &str| {
         format!("---\nname: {name}\ndescription: About {name}.\n---\nText of {name}.\n")
     };
-    let mut folder = with(&server)
-        .file(".agents/skills/group/deep/ref/notes.txt", "what lies with it")
-        .file("opencode.json", r#"{ "permission": { "skill": { "*": "allow", "closed": "deny" }, "read": { "*": "ask" } } }"#);
+    let mut folder =
+        with(&server).file("../home/.claude/skills/six/ref/notes.txt", "what lies with it").file(
+            "opencode.json",
+            r#"{ "permission": { "skill": { "*": "allow", "closed": "deny" } } }"#,
+        );
+    let notes = folder.root().join("home/.claude/skills/six/ref/notes.txt");
+    server.then(Answer::call("read", json!({ "filePath": notes })));
+    server.then(Answer::text("ok"));
     for (place, name) in [
         (".opencode/skill/one", "one"),
         (".opencode/skills/two", "two"),

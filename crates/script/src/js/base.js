@@ -269,6 +269,8 @@
   // Calls from outside: each has a number, ends once, and can be told to stop.
   const running = new Map();
   const problem = (error) => {
+    // The engine throws this where there is no room left for an error.
+    if (error === null) return { message: "out of memory", name: "InternalError", stack: "" };
     if (!(error instanceof Error)) return { message: text(error), name: "Error", stack: "" };
     return { message: String(error.message), name: String(error.name), stack: String(error.stack ?? ""), code: error.code };
   };

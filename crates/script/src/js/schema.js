@@ -835,6 +835,10 @@
     config() {},
   };
   for (const name of ["email", "url", "uuid", "guid", "ipv4", "ipv6", "base64"]) z[name] = (words) => z.string()[name](words);
+  // Names that libraries import beside those; what is not ours is no schema of ours either.
+  const others = "ZodAny ZodBigInt ZodBoolean ZodBranded ZodCatch ZodDate ZodDefault ZodDiscriminatedUnion ZodEffects ZodFunction ZodIntersection ZodLazy ZodLiteral ZodMap ZodNaN ZodNativeEnum ZodNever ZodNull ZodNullable ZodPipeline ZodPromise ZodReadonly ZodRecord ZodSet ZodSymbol ZodTransformer ZodTuple ZodUndefined ZodUnion ZodUnknown ZodVoid";
+  for (const name of others.split(" ")) z[name] ??= class {};
+  z.ZodFirstPartyTypeKind = new Proxy({}, { get: (_, name) => name });
   z.z = z;
   z.default = z;
   // What a tool's `args` says: a shape of schemas, a schema, or plain JSON Schema.
