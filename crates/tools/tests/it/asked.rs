@@ -62,7 +62,10 @@ impl Project {
     }
 }
 
-fn owned(expected: &[(&str, &str, &str)]) -> Vec<(String, String, String)> {
+/// Key, pattern and "always".
+type Asked<'a> = (&'a str, &'a str, &'a str);
+
+fn owned(expected: &[Asked<'_>]) -> Vec<(String, String, String)> {
     expected.iter().map(|(k, p, a)| ((*k).into(), (*p).into(), (*a).into())).collect()
 }
 
@@ -73,7 +76,7 @@ async fn reading_asks_for_the_path_whether_the_file_is_there_or_not() {
     let (folder, there, gone) =
         (outside.clone(), format!("{outside}/there.txt"), format!("{outside}/gone.txt"));
     let external = ("external_directory", "T/outside/*", "T/outside/*");
-    let cases: &[(&str, &[(&str, &str, &str)])] = &[
+    let cases: &[(&str, &[Asked<'_>])] = &[
         ("src/secret.ts", &[("read", "src/secret.ts", "*")]),
         ("src/missing.ts", &[("read", "src/missing.ts", "*")]),
         (&there, &[external, ("read", "T/outside/there.txt", "*")]),
