@@ -84,7 +84,11 @@ impl Flow {
             }
             return lines;
         }
-        let block = markdown::render(&self.source, columns, theme);
+        // What waits behind something else may be long; only its end can be seen.
+        let far = self.source.len().saturating_sub(2 * BLOCK_CAP_BYTES);
+        let cut = self.source.bytes().skip(far).position(|b| b == b'\n').map_or(0, |n| far + n + 1);
+        let shown = if far > 0 { &self.source[cut..] } else { &self.source };
+        let block = markdown::render(shown, columns, theme);
         if !block.is_empty() && self.begun && (self.gap || self.source.starts_with('#')) {
             lines.push(Line::empty());
         }

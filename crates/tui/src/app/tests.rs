@@ -563,6 +563,28 @@ fn nothing_moves_where_nothing_happens() {
 }
 
 #[test]
+fn a_command_of_ones_own_that_never_ends_holds_up_nothing_that_is_said() {
+    let mut desk = Desk::new(60, 20);
+    desk.write("go");
+    desk.enter();
+    desk.news(News::ShellStarted("yes".to_owned()));
+    desk.news(News::ShellSaid("y\ny".to_owned()));
+    for n in 0..50 {
+        desk.event(text(&format!("line {n} ")));
+        desk.event(text("of it\n\n"));
+    }
+    desk.paint();
+    // All but the last line is finished, and the command stands below it.
+    assert_eq!(desk.app.live.len(), 2);
+    let shown = desk.shown();
+    assert!(
+        shown.contains("line 48 of it\n\nline 49 of it") && shown.contains("○ $ yes"),
+        "{shown}"
+    );
+    assert!(shown.find("line 49 of it") < shown.find("○ $ yes"), "{shown}");
+}
+
+#[test]
 fn text_of_models_and_tools_cannot_touch_the_terminal() {
     let mut desk = Desk::new(60, 20);
     let evil = "\x1b]0;owned\x07\x1b[2Jx\u{202e}y";

@@ -315,8 +315,13 @@ impl App {
         }
     }
 
+    /// The newest that is not a command of the person's own: those run beside everything else.
+    fn newest(&mut self) -> Option<&mut Live> {
+        self.live.iter_mut().rev().find(|live| !matches!(live, Live::Call { shell: true, .. }))
+    }
+
     fn text(&mut self, delta: &str) {
-        match self.live.back_mut() {
+        match self.newest() {
             Some(Live::Text { flow, whole, done: false }) => {
                 flow.push(delta);
                 whole.push_str(delta);
@@ -349,7 +354,7 @@ impl App {
     }
 
     fn thought(&mut self, delta: &str) {
-        match self.live.back_mut() {
+        match self.newest() {
             Some(Live::Thought { text, done: false, .. }) => text.push_str(delta),
             _ => {
                 let since = self.now;
@@ -359,7 +364,7 @@ impl App {
     }
 
     fn end_thought(&mut self, whole: &str) {
-        match self.live.back_mut() {
+        match self.newest() {
             Some(Live::Thought { text, done, .. }) => {
                 whole.clone_into(text);
                 *done = true;
@@ -394,6 +399,12 @@ impl App {
     pub(super) fn settle(&mut self) {
         let (columns, now) = (self.width(), self.now);
         loop {
+            // A command of the person's own may run for hours: what comes after it does not wait.
+            let aside = |live: &Live| matches!(live, Live::Call { call, shell: true, .. } if call.done.is_none());
+            let first = self.live.iter().position(|live| !aside(live)).filter(|n| *n > 0);
+            if let Some(live) = first.and_then(|n| self.live.remove(n)) {
+                self.live.push_front(live);
+            }
             let (lines, block, over, begun) = match self.live.front_mut() {
                 None => return,
                 Some(Live::Text { flow, whole, done }) => {
