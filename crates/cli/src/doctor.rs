@@ -120,7 +120,7 @@ async fn look(workbench: &Workbench) -> Result<Report, Problem> {
     report.fact("$SHELL", &shell);
     report.sandbox(&workbench.protection);
 
-    report.language_servers(&workbench);
+    report.language_servers(workbench);
 
     if !workbench.mcp.is_empty() {
         report.head("MCP servers");

@@ -41,10 +41,12 @@ pub(crate) fn secrets(folder: &Path, below: &Below, workspace: &Workspace) -> Ve
             // Links are not followed by a search.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && !FOREIGN.contains(&&*name) => folders.push_back(path),
-                Ok(kind) if kind.is_file() && is_read(&name, below) => {
-                    if is_secret_name(&workspace.relative(&path)) {
-                        found.push(path);
-                    }
+                Ok(kind)
+                    if kind.is_file()
+                        && is_read(&name, below)
+                        && is_secret_name(&workspace.relative(&path)) =>
+                {
+                    found.push(path);
                 }
                 _ => {}
             }

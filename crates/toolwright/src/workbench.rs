@@ -76,6 +76,9 @@ pub enum SetupError {
     Log(#[from] LogError),
 }
 
+/// Scripts that were found, and what is to be said about them.
+pub(crate) type Begun = (Scripts, Vec<String>);
+
 /// A folder with everything that applies in it.
 #[derive(Clone)]
 pub struct Workbench {
@@ -104,7 +107,7 @@ pub struct Workbench {
     /// How the files stood that all this was read from.
     read: Arc<renew::Read>,
     /// What was begun for that.
-    pub(crate) begun: Arc<Mutex<Option<(Scripts, Vec<String>)>>>,
+    pub(crate) begun: Arc<Mutex<Option<Begun>>>,
 }
 
 impl Workbench {

@@ -296,16 +296,21 @@ impl Shell {
             self.resume()?;
         }
         if summoned.resized {
-            self.size = self.terminal.size();
-            let (columns, rows) = self.size;
-            for screen in std::iter::once(&mut self.screen).chain(&mut self.full) {
-                screen.resize(columns);
-                screen.set_height(rows);
-                screen.distrust();
-            }
-            self.give(Input::Resize { columns, rows })?;
+            self.take_size()?;
         }
         Ok(!summoned.quit)
+    }
+
+    /// Everything is drawn for the size that the terminal has now.
+    fn take_size(&mut self) -> std::io::Result<()> {
+        self.size = self.terminal.size();
+        let (columns, rows) = self.size;
+        for screen in std::iter::once(&mut self.screen).chain(&mut self.full) {
+            screen.resize(columns);
+            screen.set_height(rows);
+            screen.distrust();
+        }
+        self.give(Input::Resize { columns, rows }).map(drop)
     }
 
     fn settle_in(&mut self, places: Places, root: std::path::PathBuf) {
@@ -367,6 +372,10 @@ impl Shell {
     }
 
     fn paint(&mut self) -> std::io::Result<()> {
+        if self.terminal.size() != self.size {
+            // A key may be here before the news of it.
+            self.take_size()?;
+        }
         (self.dirty, self.keyed) = (false, false);
         self.painted = Instant::now();
         if self.is_tiny() {

@@ -67,6 +67,18 @@ impl Tmux {
         self.run(&["capture-pane", "-p", "-J", "-S", "-"])
     }
 
+    /// Resizes the window and waits until the program can know of it: tmux folds the rows at once, and
+    /// tells those inside a quarter of a second later.
+    fn resize(&self, columns: &str, rows: &str) {
+        self.run(&["resize-window", "-x", columns, "-y", rows]);
+        let terminal = self.run(&["display", "-p", "#{pane_tty}"]);
+        let told = format!("{rows} {columns}");
+        eventually("the terminal's new size", || {
+            let size = Command::new("stty").args(["-F", terminal.trim(), "size"]).output().unwrap();
+            (String::from_utf8_lossy(&size.stdout).trim() == told).then_some(())
+        });
+    }
+
     fn wait_for(&self, text: &str) {
         let mut last = String::new();
         let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -174,6 +186,10 @@ fn undoing_leaving_and_resuming_in_tmux() {
     tmux.keys(&["Enter"]);
     tmux.wait_for("1 file as before");
     assert_eq!(folder.read("a.txt"), "one\n");
+    // What was said is there to be said again.
+    tmux.wait_for("› an order to begin with");
+    tmux.keys(&["C-u"]);
+    tmux.wait_for("Ask anything");
     tmux.say("/redo");
     tmux.keys(&["Enter"]);
     tmux.wait_for("Done again");
@@ -210,7 +226,7 @@ fn other_sizes_and_the_transcript_in_tmux() {
     tmux.keys(&["q"]);
     tmux.wait_for("Ask anything");
     for (columns, rows) in [("60", "20"), ("100", "30"), ("40", "12"), ("120", "40")] {
-        tmux.run(&["resize-window", "-x", columns, "-y", rows]);
+        tmux.resize(columns, rows);
         tmux.say("x");
         tmux.wait_for("› x");
         tmux.keys(&["C-u"]);
