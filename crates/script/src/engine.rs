@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::ask::{ask, ask_and_wait};
 use crate::modules::Modules;
+use crate::parts;
 use crate::realm::{ScriptError, Shared, thrown};
 use crate::resolve::resolve;
 use crate::source::{Form, prepare};
@@ -59,8 +60,7 @@ impl Engine {
         context
             .with(|ctx| {
                 let host = host_object(&ctx, shared, flag)?;
-                let begin: Function<'_> =
-                    evaluate(&ctx, include_str!("js/base.js"), "toolwright:base")?;
+                let begin: Function<'_> = parts::value(&ctx, "base", include_str!("js/base.js"))?;
                 let entry: Object<'_> = begin.call((host,))?;
                 ctx.globals().prop(ENTRY, rquickjs::object::Property::from(entry))
             })
@@ -224,7 +224,7 @@ fn host_object<'js>(
     });
     host.set("compile", Function::new(ctx.clone(), compile)?)?;
     let part = with_text(|ctx, name| match PARTS.iter().find(|(known, _)| *known == name) {
-        Some((name, code)) => evaluate(&ctx, code, &format!("toolwright:{name}")),
+        Some((name, code)) => parts::value(&ctx, name, code),
         None => Err(throw(&ctx, "no such part")),
     });
     host.set("part", Function::new(ctx.clone(), part)?)?;

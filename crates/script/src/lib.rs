@@ -11,6 +11,7 @@ mod engine;
 mod execute;
 mod host;
 mod modules;
+mod parts;
 mod program;
 mod realm;
 mod resolve;

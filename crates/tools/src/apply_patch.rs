@@ -121,7 +121,10 @@ impl PreparedPatch {
         let with_diff = |access: Access| match access {
             Access::Write { path, .. } => {
                 let own = self.reports.iter().filter(|report| report.source.path == path);
-                let diff = own.map(|report| report.change.patch.as_str()).collect::<Vec<_>>();
+                let over = self.reports.iter().filter(|report| report.target.path == path);
+                let own = own.map(|report| &report.change);
+                let all = own.chain(over.filter_map(|report| report.replaced.as_ref()));
+                let diff = all.map(|change| change.patch.as_str()).collect::<Vec<_>>();
                 Access::Write { diff: diff.join("\n"), path }
             }
             other => other,

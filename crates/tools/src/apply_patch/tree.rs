@@ -109,7 +109,7 @@ impl Tree {
     }
 
     fn report(&mut self, kind: Kind, target: Target, change: Change) {
-        self.reports.push(Report { kind, source: target.clone(), target, change });
+        self.reports.push(Report { kind, source: target.clone(), target, change, replaced: None });
     }
 
     fn add(&mut self, path: &str, lines: &[String]) -> Result<(), ToolError> {
@@ -174,12 +174,15 @@ impl Tree {
         if is_link {
             return Err(leads_elsewhere(path, &source));
         }
-        state.now = content;
+        let old = std::mem::replace(&mut state.now, content);
+        let new = state.now.as_deref().unwrap_or_default();
+        let replaced = old.map(|old| change(&target.shown, &old, &splice_between(&old, new)));
         state.mode = mode;
         self.file(path)?.2.now = None;
         if let Some(report) = self.reports.last_mut() {
             report.kind = Kind::Move;
             report.target = target;
+            report.replaced = replaced;
         }
         Ok(())
     }
@@ -216,6 +219,8 @@ pub(super) struct Report {
     /// Where the content is afterwards.
     pub(super) target: Target,
     pub(super) change: Change,
+    /// What that does to a file that was there before.
+    pub(super) replaced: Option<Change>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -228,7 +233,7 @@ pub(super) enum Kind {
 
 impl Report {
     pub(super) fn details(&self) -> Value {
-        let Self { kind, source, target, change } = self;
+        let Self { kind, source, target, change, .. } = self;
         let kind_name = match kind {
             Kind::Add => "add",
             Kind::Update => "update",

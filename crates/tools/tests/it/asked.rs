@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use toolwright_permission::Request;
 use toolwright_tool::{
-    CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Workspace,
+    Access, CallRequest, Decision, Gate, Pipeline, PipelineOptions, Question, Registry, Workspace,
 };
 use toolwright_tools::{BashOptions, Feedback, register_all};
 
@@ -100,6 +100,29 @@ async fn one_patch_asks_once_for_all_its_files_and_for_where_they_move() {
     let edit = |path| ("edit", path, "*");
     let expected = [edit("a"), edit("b"), edit("c"), edit("moved/c"), edit("new")];
     assert_eq!(asked, owned(&expected));
+}
+
+#[tokio::test]
+async fn a_move_over_another_file_shows_what_is_lost() {
+    let project = Project::new();
+    fs::write(project.folder.path().join("w/c"), "kept for years\n").unwrap();
+    let text = "*** Begin Patch\n*** Update File: b\n*** Move to: c\n@@\n-1\n+2\n*** End Patch";
+    let call = CallRequest {
+        name: "apply_patch".to_owned(),
+        arguments: json!({ "patchText": text }).to_string(),
+        ..CallRequest::default()
+    };
+    let plan = project.pipeline.look_at(&call).await.unwrap();
+    let diff_of = |name: &str| {
+        let shown = plan.accesses.iter().find_map(|access| match access {
+            Access::Write { path, diff } if path.ends_with(name) => Some(diff.clone()),
+            _ => None,
+        });
+        shown.unwrap_or_default()
+    };
+    assert!(diff_of("b").contains("-1"), "{}", diff_of("b"));
+    assert!(diff_of("c").contains("-kept for years"), "{}", diff_of("c"));
+    assert!(diff_of("c").contains("+2"), "{}", diff_of("c"));
 }
 
 #[tokio::test]
