@@ -47,11 +47,19 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
 fn owner(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let inode = file.metadata().ok()?.ino().to_string();
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // The list is given out in pieces, and one that changes in between loses lines.
+    (0..LISTINGS).find_map(|_| owner_in(&std::fs::read_to_string("/proc/locks").ok()?, &inode))
+}
+
+#[cfg(target_os = "linux")]
+const LISTINGS: usize = 10;
+
+#[cfg(target_os = "linux")]
+fn owner_in(locks: &str, inode: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, _, pid, place, ..] = words.as_slice() else { return None };
-        let is_ours = place.rsplit(':').next() == Some(inode.as_str());
+        let is_ours = place.rsplit(':').next() == Some(inode);
         // One of another container has no number here.
         is_ours.then(|| pid.parse().ok().filter(|pid| *pid > 0)).flatten()
     })
