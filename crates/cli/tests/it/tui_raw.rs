@@ -105,18 +105,21 @@ fn escape_sequences_of_models_tools_and_files_never_reach_the_terminal() {
     terminal.wait_for("› look at @a");
     terminal.keys("\x1b");
     terminal.keys(&format!("\x1b[200~{EVIL}\x1b[201~\r"));
-    // Whatever it asks, the answer is yes or the second option; said too often, it lands in the prompt.
-    let mut looked = 0;
+    // Whatever it asks, the answer is yes or the second option, once for each step of the model: said too often,
+    // it lands in the prompt, and what is being typed there keeps the next question waiting.
+    let mut answered = 0;
     eventually("the end", || {
         let screen = terminal.screen();
         if screen.contains("The end of it.") {
             return Some(());
         }
-        if terminal.bytes() != looked {
-            looked = terminal.bytes();
+        let step = server.requests().len();
+        if step != answered {
             if screen.contains("Yes, once") {
+                answered = step;
                 terminal.keys("y");
             } else if screen.contains("blue") {
+                answered = step;
                 terminal.keys("2");
             }
         }
