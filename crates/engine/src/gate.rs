@@ -6,6 +6,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::sync::oneshot::error::TryRecvError;
 use toolwright_permission::{Action, Approval, Judgement, Mode, Offer, Policy, Request, Scope};
 use toolwright_tool::{Decision, DeniedBy, Gate, Hint, Inquiry, Question, Replies, Unanswered};
 
@@ -205,8 +206,11 @@ impl PermissionGate {
         let (id, mut settled) = self.person.questions.open(question, &self.rules);
         let _closed = Closing { person: &self.person, id };
         // Settled before anybody heard of it.
-        if let Ok(settled) = settled.try_recv() {
-            return decision(question, settled);
+        match settled.try_recv() {
+            Ok(settled) => return decision(question, settled),
+            Err(TryRecvError::Empty) => {}
+            // Whoever could have answered has just left.
+            Err(TryRecvError::Closed) => return nobody(),
         }
         let mut shown = question.clone();
         if let Some(who) = &self.who {
