@@ -96,9 +96,26 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
     }
     let settings = serde_path_to_error::deserialize(&value).map_err(|error| {
         let pointer: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), error.inner()))
+        at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), in_words(error.inner())))
     })?;
     Ok(Document { settings, value, keys })
+}
+
+/// What serde says of a wrong value, in the words of who writes settings instead of Rust.
+fn in_words(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let Some((found, expected)) = said.rsplit_once(", expected ") else { return said };
+    let expected = match expected {
+        "a map" => "an object",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        "usize" | "u8" | "u16" | "u32" | "u64" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        other if other.starts_with("struct ") => "an object",
+        _ => return said,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// An error about the value that `path` leads to in `text`.

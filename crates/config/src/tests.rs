@@ -60,6 +60,21 @@ fn a_syntax_error_names_file_line_and_column() {
 }
 
 #[test]
+fn a_wrong_type_is_said_in_the_words_of_settings() {
+    for (text, words) in [
+        (r#"{"sandbox":"off"}"#, "sandbox: invalid type: string \"off\", expected an object"),
+        (r#"{"instructions":"a"}"#, "expected a list"),
+        (r#"{"agent":1}"#, "expected an object"),
+        (r#"{"steps":-1}"#, "expected a whole number that is not negative"),
+        (r#"{"snapshot":"no"}"#, "expected true or false"),
+    ] {
+        let setup = Setup::new(&[("work/toolwright.json", text)]);
+        let said = setup.load(true, &[]).unwrap_err().to_string();
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
 fn a_wrong_type_names_key_line_and_column() {
     let cases = [
         ("{\n  \"model\": 5\n}", ":2:12: model: "),
