@@ -203,8 +203,8 @@ impl Report {
             match program {
                 Ok(program) => self.fact(&id, &program.display().to_string()),
                 Err(reason) if is_named => self.problem(&format!("{id}: {reason}")),
-                Err(reason) if reason.contains("--trust") => self.fact(&id, &reason),
-                Err(_) => missing += 1,
+                Err(reason) if reason.ends_with("not found on PATH") => missing += 1,
+                Err(reason) => self.fact(&id, &reason),
             }
         }
         if missing > 0 {

@@ -144,6 +144,12 @@ impl Place {
             let names = names.map(String::as_str).collect::<Vec<_>>().join(" or ");
             return Err(format!("{names} was not found on PATH"));
         };
+        if let Some(name) = missing_component(&program) {
+            return Err(format!(
+                "{} only stands for it: `rustup component add {name}` installs it",
+                program.display()
+            ));
+        }
         if server.runs_project_code && !self.trusted {
             return Err(format!(
                 "{} runs code of the project, and this folder is not trusted (--trust)",
@@ -168,6 +174,22 @@ impl Place {
         })?;
         Some(json!({ "pythonPath": python, "python": { "pythonPath": python } }))
     }
+}
+
+/// The name of a component that rustup stands in for and that none of its toolchains has. Where the
+/// toolchains are not beside the programs, nothing is known and the program is taken at its word.
+fn missing_component(program: &Path) -> Option<String> {
+    let real = program.canonicalize().ok()?;
+    if real.file_name()? != "rustup" {
+        return None;
+    }
+    let name = program.file_name()?;
+    let around = real.parent()?.parent()?.parent()?;
+    let toolchains = [".rustup", "rustup"].map(|folder| around.join(folder).join("toolchains"));
+    let mut toolchains = toolchains.iter().find_map(|folder| std::fs::read_dir(folder).ok())?;
+    let has_it =
+        toolchains.any(|one| one.is_ok_and(|one| one.path().join("bin").join(name).exists()));
+    (!has_it).then(|| name.to_string_lossy().into_owned())
 }
 
 /// `*ending` means any entry with that ending.
@@ -297,5 +319,17 @@ mod tests {
         assert!(project.place(true).launch(&server("rust"), &root).is_ok());
         let error = project.place(false).launch(&server("rust"), &root).unwrap_err();
         assert!(error.contains("--trust"), "{error}");
+    }
+
+    #[test]
+    fn a_stand_in_of_rustup_is_no_server_until_a_toolchain_has_it() {
+        let project = Project::new(&["cargo/bin/rustup", "rustup/toolchains/stable/bin/cargo"]);
+        let bin = project.0.path().join("cargo/bin");
+        std::os::unix::fs::symlink("rustup", bin.join("rust-analyzer")).unwrap();
+        let place = Place { path: bin.into_os_string(), ..project.place(true) };
+        let error = place.installed(&server("rust")).unwrap_err();
+        assert!(error.contains("rustup component add rust-analyzer"), "{error}");
+        project.file("rustup/toolchains/nightly/bin/rust-analyzer", "");
+        assert!(place.installed(&server("rust")).is_ok());
     }
 }
