@@ -256,7 +256,9 @@ fn patience(own: Option<&ProviderSettings>) -> (Deadlines, Retry) {
 fn unknown_provider(id: &str) -> ModelError {
     let distance = |known: &str| strsim::damerau_levenshtein(known, id);
     let nearest = PROVIDERS.iter().map(|p| p.id).min_by_key(|known| distance(known));
-    let nearest = nearest.filter(|known| distance(known) <= 3).map(str::to_owned);
+    // Of a short name nearly everything is three letters away.
+    let near = id.chars().count().div_ceil(3).min(3);
+    let nearest = nearest.filter(|known| distance(known) <= near).map(str::to_owned);
     let known = PROVIDERS.iter().map(|p| p.id).collect::<Vec<_>>().join(", ");
     ModelError::UnknownProvider { id: id.to_owned(), nearest, known }
 }
