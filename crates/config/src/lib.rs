@@ -40,7 +40,10 @@ pub use hooks::{CommandHook, FailingHook, HookEvent};
 pub use instructions::{Instruction, configured_instructions, find_instructions, is_address};
 pub use load::{Config, Environment, LeftOut, Source};
 pub use matcher::Matcher;
-pub use mcp::{McpKind, McpOrigin, McpSettings, OauthSetting, OauthSettings, reaches_beyond};
+pub use mcp::{
+    McpKind, McpOrigin, McpSandbox, McpSandboxWord, McpSettings, OauthSetting, OauthSettings,
+    reaches_beyond,
+};
 pub use paths::Paths;
 pub use permission::{KeySettings, PatternSettings, PermissionSettings, ShownRule};
 pub use sandbox::{NetworkWord, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings};

@@ -29,6 +29,21 @@ pub struct McpSettings {
     pub timeout: Option<u64>,
     /// Whether the first prompt waits for it, and does not begin without it.
     pub required: bool,
+    /// Whether a local server runs in the sandbox of commands: with a network, or `"offline"`.
+    pub sandbox: Option<McpSandbox>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false or \"offline\"")]
+pub enum McpSandbox {
+    Switch(bool),
+    Word(McpSandboxWord),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum McpSandboxWord {
+    Offline,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -68,6 +68,7 @@ async fn whole() -> Duration {
         command: vec![program("fake_mcp_server").display().to_string()],
         directory: folder.path().to_owned(),
         environment: Default::default(),
+        reach: Default::default(),
     };
     let servers = Servers::new(Options {
         servers: vec![ServerSpec {

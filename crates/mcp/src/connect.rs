@@ -22,7 +22,8 @@ use crate::auth::{self, Vault};
 use crate::hub::{Ear, Hub};
 use crate::live::{Live, Process};
 use crate::pipes::{MESSAGE_CAP_BYTES, Pipes};
-use crate::spec::{Launch, Oauth, RemoteKind, ServerSpec};
+use crate::servers::Sandboxes;
+use crate::spec::{Launch, Oauth, Reach, RemoteKind, ServerSpec};
 use crate::sse;
 use crate::watched::Watched;
 
@@ -51,6 +52,7 @@ pub(crate) struct Surroundings {
     /// Variables of ours that no server sees.
     pub(crate) withheld: Vec<String>,
     pub(crate) vault: Option<Arc<dyn Vault>>,
+    pub(crate) sandboxes: Option<Sandboxes>,
 }
 
 pub(crate) async fn connect(
@@ -61,9 +63,11 @@ pub(crate) async fn connect(
     hub.forget();
     let connecting = async {
         match &spec.launch {
-            Launch::Local { command, directory, environment } => {
-                let child = start(command, directory, environment, around)?;
-                local(child, hub).await
+            Launch::Local { command, directory, environment, reach } => {
+                let spec = process(command, directory, environment, around)?;
+                let spec = fenced(spec, *reach, around.sandboxes.as_ref());
+                let child = spec.and_then(|spec| spec.spawn().map_err(|e| e.to_string()));
+                local(child.map_err(NoConnection::Never)?, hub).await
             }
             Launch::Remote { url, headers, oauth, kind } => {
                 let remote = Remote { name: &spec.name, url, headers, oauth, hub };
@@ -77,13 +81,13 @@ pub(crate) async fn connect(
     })
 }
 
-/// Starts the process. The one place that decides what it sees of our environment.
-fn start(
+/// The process to start. The one place that decides what it sees of our environment.
+fn process(
     command: &[String],
     directory: &std::path::Path,
     environment: &BTreeMap<String, String>,
     around: &Surroundings,
-) -> Result<Child, NoConnection> {
+) -> Result<Spec, NoConnection> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(NoConnection::Never("its command is empty".to_owned()));
     };
@@ -93,7 +97,21 @@ fn start(
     // What people give a server by name it gets.
     let named = |name: &&String| !environment.contains_key(*name);
     spec.withheld = around.withheld.iter().filter(named).cloned().collect();
-    spec.spawn().map_err(|e| NoConnection::Never(e.to_string()))
+    Ok(spec)
+}
+
+/// Who asked for a fence gets one, or the server is not started.
+fn fenced(spec: Spec, reach: Reach, sandboxes: Option<&Sandboxes>) -> Result<Spec, String> {
+    let find = match reach {
+        Reach::Free => return Ok(spec),
+        Reach::Fenced => sandboxes.map(|all| &all.fenced),
+        Reach::Offline => sandboxes.map(|all| &all.offline),
+    };
+    let spec = spec.fenced_by(find)?;
+    if !spec.is_fenced() {
+        return Err("it is to run in a sandbox, and there is none: `tw doctor` says why".to_owned());
+    }
+    Ok(spec)
 }
 
 async fn local(mut child: Child, hub: &Arc<Hub>) -> Result<Live, NoConnection> {

@@ -39,5 +39,7 @@ pub use resources::access as resource_access;
 pub use sampling::{Sampled, Sampler, SamplingRequest, SamplingTurn};
 pub use serve::{AGENT, Offering, RunAgent, serve_http, serve_pipes};
 pub use server::TRIES;
-pub use servers::{Options, ServerState, ServerStatus, Servers};
-pub use spec::{Launch, Oauth, OauthSpec, RemoteKind, ServerSpec, USUAL_TIMEOUT, without_keys};
+pub use servers::{Options, Sandboxes, ServerState, ServerStatus, Servers};
+pub use spec::{
+    Launch, Oauth, OauthSpec, Reach, RemoteKind, ServerSpec, USUAL_TIMEOUT, without_keys,
+};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde::Serialize;
 use tokio_util::task::AbortOnDropHandle;
+use toolwright_proc::sandbox::Find;
 use toolwright_tool::Registry;
 
 use crate::auth::Vault;
@@ -27,6 +28,15 @@ pub struct Options {
     /// Variables of ours that no server sees.
     pub withheld: Vec<String>,
     pub vault: Option<Arc<dyn Vault>>,
+    /// For servers that are not to reach everything.
+    pub sandboxes: Option<Sandboxes>,
+}
+
+/// The fences that [`Reach`](crate::Reach) names.
+#[derive(Debug, Clone)]
+pub struct Sandboxes {
+    pub fenced: Find,
+    pub offline: Find,
 }
 
 /// A handle: clones share the servers. When the last is dropped, all of them end.
@@ -92,8 +102,8 @@ impl ServerState {
 
 impl Servers {
     pub fn new(options: Options) -> Self {
-        let Options { servers, roots, withheld, vault } = options;
-        let around = Arc::new(Surroundings { withheld, vault });
+        let Options { servers, roots, withheld, vault, sandboxes } = options;
+        let around = Arc::new(Surroundings { withheld, vault, sandboxes });
         let make = |spec: ServerSpec| {
             let hub = Hub::new(&spec.name, roots.clone());
             Server::new(spec, hub, Arc::clone(&around))

@@ -22,8 +22,30 @@ pub struct ServerSpec {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Launch {
-    Local { command: Vec<String>, directory: PathBuf, environment: BTreeMap<String, String> },
-    Remote { url: String, headers: BTreeMap<String, String>, oauth: Oauth, kind: RemoteKind },
+    Local {
+        command: Vec<String>,
+        directory: PathBuf,
+        environment: BTreeMap<String, String>,
+        reach: Reach,
+    },
+    Remote {
+        url: String,
+        headers: BTreeMap<String, String>,
+        oauth: Oauth,
+        kind: RemoteKind,
+    },
+}
+
+/// How far a process of this machine reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// As far as we do.
+    #[default]
+    Free,
+    /// Files are those of the sandbox; the network is open.
+    Fenced,
+    /// No network either.
+    Offline,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use toolwright_mcp::{Launch, Options, ServerSpec, ServerState, Servers, TRIES};
+use toolwright_mcp::{Launch, Options, Reach, ServerSpec, ServerState, Servers, TRIES};
 use toolwright_permission::Request;
 use toolwright_session::{Ending, Outcome};
 use toolwright_testkit::mcp_server::program;
@@ -34,8 +34,12 @@ impl Gate for Yes {
 fn servers(folder: &Path, arguments: &[&str], timeout: Duration) -> Servers {
     let mut command = vec![program("fake_mcp_server").display().to_string()];
     command.extend(arguments.iter().map(|word| (*word).to_owned()));
-    let launch =
-        Launch::Local { command, directory: folder.to_owned(), environment: Default::default() };
+    let launch = Launch::Local {
+        command,
+        directory: folder.to_owned(),
+        environment: Default::default(),
+        reach: Reach::Free,
+    };
     let spec = ServerSpec {
         name: "fake".to_owned(),
         launch,

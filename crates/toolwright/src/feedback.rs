@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use toolwright_config::{FormatterSettings, Ordered, ServerSettings, Settings, Switchable};
 use toolwright_lsp::{Entry, Options, Place, Server, Servers, Setting, Timing, configured};
+use toolwright_proc::sandbox::Network;
 use toolwright_tool::Workspace;
 use toolwright_tools::{Feedback, FormatterEntry, FormatterSetting, Formatters};
 
@@ -29,7 +30,8 @@ pub(crate) fn feedback(
     let passed = &settings.sandbox.environment;
     let formatters = Formatters::new(formatter, place.clone(), withheld.clone())?
         .fenced(protection.as_find(), passed.clone());
-    let (sandbox, passed) = (protection.for_servers(), passed.clone());
+    // Servers look up what a project needs, so the network is theirs; files are not.
+    let (sandbox, passed) = (Some(protection.with_network(Network::On)), passed.clone());
     let options = Options { place, servers, withheld, passed, sandbox };
     let servers = Servers::new(options, Timing::default());
     Ok(Feedback::new(servers, formatters))

@@ -227,18 +227,17 @@ impl Protection {
         Some(FindSandbox::new(move || own.sandbox()))
     }
 
-    /// For language servers: they look up what a project needs, so the network is theirs; files are
-    /// not.
-    pub(crate) fn for_servers(&self) -> Option<FindSandbox> {
+    /// The same fence around files, whatever commands have of the network.
+    pub(crate) fn with_network(&self, network: Network) -> FindSandbox {
         let own = self.clone();
-        Some(FindSandbox::new(move || {
-            let with_network = |sandbox: Arc<Sandbox>| {
+        FindSandbox::new(move || {
+            let changed = |sandbox: Arc<Sandbox>| {
                 let mut sandbox = Arc::unwrap_or_clone(sandbox);
-                sandbox.fence.network = Network::On;
+                sandbox.fence.network = network.clone();
                 Arc::new(sandbox)
             };
-            Ok(own.sandbox()?.map(with_network))
-        }))
+            Ok(own.sandbox()?.map(changed))
+        })
     }
 
     fn found(&self) -> Result<&Found, &str> {

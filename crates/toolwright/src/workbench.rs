@@ -150,7 +150,8 @@ impl Workbench {
         if let Err(problem) = credentials.all() {
             config.warnings.push(format!("the stored keys are not used: {problem}"));
         }
-        let mcp = mcp::servers(&mut config, &workspace, credentials).map_err(SetupError::Mcp)?;
+        let mcp = mcp::servers(&mut config, &workspace, credentials, &protection)
+            .map_err(SetupError::Mcp)?;
         let is_trusted = trusted;
         let watch = crate::undo::watch(&paths, &workspace, &config.settings);
         let read = Arc::new(renew::Read::now(&paths, &workspace, &config, trusted, &env));

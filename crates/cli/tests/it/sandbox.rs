@@ -8,8 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use toolwright_testkit::mcp_server::program;
 use toolwright_testkit::{Answer, Folder, ModelServer, Wire, eventually, processes_with};
 
+use crate::mcp::config;
 use crate::{folder, results};
 
 const RUN: [&str; 4] = ["run", "-m", "anthropic/m", "go"];
@@ -402,5 +404,39 @@ fn commands_of_scripts_and_of_templates_are_held_like_any_other() {
         folder.tw(&["run", "--trust", "-m", "anthropic/m", "--command", "c"]).expect(0);
         assert!(folder.work().join("inside2").exists(), "{layer}");
         assert!(!outside("outside2").exists(), "{layer}: it got out");
+    }
+}
+
+#[test]
+fn an_mcp_server_reaches_what_its_settings_say() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let script =
+        "touch inside; touch $OUT; (exec 3<>/dev/tcp/127.0.0.1/$PORT) && touch online; exec $0";
+    for layer in layers() {
+        for (sandbox, got_out, got_through) in [
+            (json!(false), true, true),
+            (json!(true), false, true),
+            (json!("offline"), false, false),
+        ] {
+            let folder = fenced(layer, "");
+            let outside = folder.root().join("outside");
+            let entry = json!({
+                "command": ["bash", "-c", script, program("fake_mcp")], "sandbox": sandbox,
+                "environment": {"OUT": outside, "PORT": port},
+            });
+            let folder = folder.file("toolwright.json", &config(json!({ "fake": entry })));
+            let call =
+                ["mcp", "call", "fake", "echo", "{\"text\": \"hello\"}", "--auto", "--trust"];
+            assert_eq!(folder.tw(&call).expect(0).stdout.trim(), "hello", "{layer} {sandbox}");
+            assert!(folder.work().join("inside").exists(), "{layer} {sandbox}");
+            assert_eq!(outside.exists(), got_out, "{layer} {sandbox}");
+            assert_eq!(folder.work().join("online").exists(), got_through, "{layer} {sandbox}");
+            if sandbox != json!(false) {
+                let none = folder.tw(&[&call[..], &["--sandbox", "off"]].concat());
+                assert_ne!(none.code, Some(0), "{layer} {sandbox}");
+                assert!(none.stderr.contains("there is none"), "{layer}: {}", none.stderr);
+            }
+        }
     }
 }

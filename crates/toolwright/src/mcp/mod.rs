@@ -9,17 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolwright_config::{Config, McpKind, McpSettings, OauthSetting};
+use toolwright_config::{Config, McpKind, McpSandbox, McpSandboxWord, McpSettings, OauthSetting};
 use toolwright_llm::Content;
 use toolwright_mcp::{
-    Launch, Oauth, OauthSpec, Options, RemoteKind, ServerSpec, ServerState, Servers, USUAL_TIMEOUT,
-    Vault, without_keys,
+    Launch, Oauth, OauthSpec, Options, Reach, RemoteKind, Sandboxes, ServerSpec, ServerState,
+    Servers, USUAL_TIMEOUT, Vault, without_keys,
 };
+use toolwright_proc::sandbox::Network;
 use toolwright_tool::{FittedImage, ImageLimits, Outputs, Plan, Workspace, fit_media};
 
 use crate::auth::Credentials;
 use crate::commands::FILE_CAP_BYTES;
 use crate::planning::Handover;
+use crate::sandbox::Protection;
 use crate::secrets;
 
 pub(crate) use model::SessionModel;
@@ -36,6 +38,7 @@ pub(crate) fn servers(
     config: &mut Config,
     workspace: &Workspace,
     credentials: Credentials,
+    protection: &Protection,
 ) -> Result<Servers, String> {
     if config.settings.mcp.is_empty() {
         return Ok(Servers::new(Options::default()));
@@ -69,11 +72,22 @@ pub(crate) fn servers(
     let withheld = secrets::key_variables(&config.settings).map(str::to_owned).collect();
     let vault: Arc<dyn Vault> = Arc::new(TokenVault::new(credentials));
     let roots = vec![workspace.directory().to_owned()];
-    Ok(Servers::new(Options { servers: specs, roots, withheld, vault: Some(vault) }))
+    let sandboxes = Sandboxes {
+        fenced: protection.with_network(Network::On),
+        offline: protection.with_network(Network::Off),
+    };
+    Ok(Servers::new(Options {
+        servers: specs,
+        roots,
+        withheld,
+        vault: Some(vault),
+        sandboxes: Some(sandboxes),
+    }))
 }
 
 fn launch(settings: &McpSettings, directory: &Path) -> Result<Launch, String> {
-    let McpSettings { kind, command, cwd, environment, url, headers, oauth, .. } = settings;
+    let McpSettings { kind, command, cwd, environment, url, headers, oauth, sandbox, .. } =
+        settings;
     let kind = match (kind, command, url) {
         (Some(kind), _, _) => *kind,
         (None, Some(_), Some(_)) => {
@@ -87,7 +101,15 @@ fn launch(settings: &McpSettings, directory: &Path) -> Result<Launch, String> {
         let command = command.ok_or("a local server needs \"command\": [\"program\", …]")?;
         let directory =
             cwd.as_ref().map_or_else(|| directory.to_owned(), |own| directory.join(own));
-        return Ok(Launch::Local { command, directory, environment: environment.clone() });
+        let reach = match sandbox {
+            None | Some(McpSandbox::Switch(false)) => Reach::Free,
+            Some(McpSandbox::Switch(true)) => Reach::Fenced,
+            Some(McpSandbox::Word(McpSandboxWord::Offline)) => Reach::Offline,
+        };
+        return Ok(Launch::Local { command, directory, environment: environment.clone(), reach });
+    }
+    if sandbox.is_some_and(|sandbox| sandbox != McpSandbox::Switch(false)) {
+        return Err("\"sandbox\" is for servers that run here; this one is remote".to_owned());
     }
     let url = url.clone().ok_or("a remote server needs \"url\"")?;
     if !url.starts_with("http://") && !url.starts_with("https://") {
@@ -256,6 +278,7 @@ mod tests {
             (json!({"type": "local", "command": []}), "needs \"command\""),
             (json!({"type": "remote"}), "needs \"url\""),
             (json!({"type": "remote", "url": "ftp://x"}), "http://"),
+            (json!({"url": "http://x", "sandbox": true}), "this one is remote"),
         ] {
             let problem = of(value.clone()).unwrap_err();
             assert!(problem.contains(expected), "{value}: {problem}");
@@ -264,6 +287,14 @@ mod tests {
         assert!(
             matches!(local, Launch::Local { directory, .. } if directory == Path::new("/work/sub"))
         );
+        for (value, expected) in [
+            (json!(true), Reach::Fenced),
+            (json!("offline"), Reach::Offline),
+            (json!(false), Reach::Free),
+        ] {
+            let local = of(json!({"command": ["a"], "sandbox": value})).unwrap();
+            assert!(matches!(local, Launch::Local { reach, .. } if reach == expected), "{local:?}");
+        }
         let sse = of(json!({"type": "sse", "url": "http://x/", "oauth": false})).unwrap();
         assert!(matches!(sse, Launch::Remote { kind: RemoteKind::Sse, oauth: Oauth::Off, .. }));
     }

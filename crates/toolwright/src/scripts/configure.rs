@@ -99,7 +99,8 @@ impl Workbench {
             self.skills = find_skills(&self.paths, directory, worktree, paths).found.into();
         }
         if config.value.get("mcp") != self.config.value.get("mcp") {
-            self.mcp = mcp::servers(&mut config, &self.workspace, self.credentials())?;
+            self.mcp =
+                mcp::servers(&mut config, &self.workspace, self.credentials(), &self.protection)?;
         }
         self.config = config;
         Ok(())
