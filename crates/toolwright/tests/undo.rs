@@ -290,7 +290,7 @@ fn populate(work: &Path, dice: &mut Dice) {
     }
     if dice.below(4) == 0 {
         // More than is looked at in one piece.
-        let bytes: Vec<u8> = (0..1_300_000_u32).map(|n| (n * n >> 9) as u8).collect();
+        let bytes: Vec<u8> = (0..1_300_000_u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
         fs::write(work.join("large"), bytes).unwrap();
     }
 }
