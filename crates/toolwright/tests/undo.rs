@@ -375,7 +375,7 @@ fn command(kind: Kind, dice: &mut Dice) -> String {
         };
         let (p, q) = (name(), name());
         let git = kind != Kind::Plain;
-        parts.push(match dice.below(if git { 31 } else { 19 }) {
+        parts.push(match dice.below(if git { 33 } else { 21 }) {
             0 => format!("printf '{}' > {p}", ["x", "yy", "alpha\\n"][dice.below(3)]),
             1 => format!("printf more >> {p}"),
             2 => format!("rm -rf {p}"),
@@ -396,17 +396,19 @@ fn command(kind: Kind, dice: &mut Dice) -> String {
             16 => "printf more >> \"$(printf 'r\\377w')\"".to_owned(),
             17 => format!("head -c {} large >> {p}", dice.pick(&["70000", "1100000"])),
             18 => format!("rm -rf large; mv {p} large"),
-            19 => "git add -A".to_owned(),
-            20 => "git -c user.name=T -c user.email=t@e.org commit -qam more".to_owned(),
-            21 => "git checkout -q -- .".to_owned(),
-            22 => "git -c user.name=T -c user.email=t@e.org stash -q".to_owned(),
-            23 => "git stash pop -q".to_owned(),
-            24 => format!("git mv {p} {q}"),
-            25 => "git reset -q --hard".to_owned(),
-            26 => format!("git checkout -q -b branch{}", dice.below(100)),
-            27 => "git clean -fdq".to_owned(),
-            28 => "git gc -q --prune=now".to_owned(),
-            29 => format!("git -C sub reset -q --hard; git -C sub rm -qf {q}"),
+            19 => format!("mv {p} {q} && ln -s \"$PWD\"/{q} {p}"),
+            20 => format!("d={p}; d=${{d%%/*}}; mv \"$d\" else && ln -s else \"$d\""),
+            21 => "git add -A".to_owned(),
+            22 => "git -c user.name=T -c user.email=t@e.org commit -qam more".to_owned(),
+            23 => "git checkout -q -- .".to_owned(),
+            24 => "git -c user.name=T -c user.email=t@e.org stash -q".to_owned(),
+            25 => "git stash pop -q".to_owned(),
+            26 => format!("git mv {p} {q}"),
+            27 => "git reset -q --hard".to_owned(),
+            28 => format!("git checkout -q -b branch{}", dice.below(100)),
+            29 => "git clean -fdq".to_owned(),
+            30 => "git gc -q --prune=now".to_owned(),
+            31 => format!("git -C sub reset -q --hard; git -C sub rm -qf {q}"),
             _ => format!("git rm -q --cached {p}"),
         });
     }
