@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::entry::{Entry, Header, MoveReason};
-use crate::fail::fail_point;
+use crate::fail::{fail_point, synced};
 use crate::fold::Session;
 use crate::held::{PRIVATE_FILE, private_folder};
 use crate::id::{EntryId, Mark, now};
@@ -79,6 +79,8 @@ pub struct Log {
 #[derive(Debug)]
 pub struct SyncHandle {
     file: File,
+    path: PathBuf,
+    length: u64,
     /// Of a new file, its name has to survive too.
     folder: Option<PathBuf>,
 }
@@ -90,6 +92,7 @@ impl SyncHandle {
             // A file system that cannot sync folders keeps names in its own way.
             File::open(folder).and_then(|folder| folder.sync_all()).ok();
         }
+        synced(&self.path, self.length);
         Ok(())
     }
 }
@@ -224,7 +227,8 @@ impl Log {
         let failed = |source| LogError::Write { path: self.path.clone(), source };
         let file = self.file.try_clone().map_err(failed)?;
         let folder = std::mem::take(&mut self.is_new).then(|| self.path.parent()).flatten();
-        Ok(SyncHandle { file, folder: folder.map(Path::to_owned) })
+        let (path, folder) = (self.path.clone(), folder.map(Path::to_owned));
+        Ok(SyncHandle { file, path, length: self.length, folder })
     }
 
     #[cfg(test)]

@@ -370,17 +370,33 @@ fn two_hundred_entries_cut_at_every_byte_load_every_time() {
         assert!(tree.notices.is_empty(), "cut at {cut}");
         // What folds are the whole lines: once for each, it is the same for all cuts behind it.
         if whole == cut {
-            let mut session = tree.fold_for_test(&bytes[..cut]).unwrap();
-            for turn in session.turns() {
-                let Turn::Assistant { blocks, .. } = turn.as_ref() else { continue };
-                assert!(blocks.iter().all(|b| match b {
-                    Block::Call { result, .. } => !result.content.is_empty(),
-                    _ => true,
-                }));
-            }
+            assert_answered(&mut tree.fold_for_test(&bytes[..cut]).unwrap());
         }
     }
     assert!(Tree::scan_for_test(&bytes[..header - 1]).is_err(), "nothing was ever said in it");
+    let (id, path, store) = (kept.session.header.session.clone(), kept.path(), kept.store.clone());
+    drop(kept.log);
+    // The same through the door that people take, which writes: all of them only if asked for.
+    for cut in (header..=bytes.len()).step_by(if all { 1 } else { 997 }) {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let (mut log, mut session, notices) = store.open(&id).unwrap();
+        assert_eq!(notices.is_empty(), bytes[cut - 1] == b'\n', "cut at {cut}: {notices:?}");
+        assert_answered(&mut session);
+        log.append(&Entry::Note { text: "on".into() }).unwrap();
+        drop(log);
+        assert!(store.open(&id).unwrap().2.is_empty(), "cut at {cut}, gone on");
+    }
+}
+
+/// No call goes out without a result.
+fn assert_answered(session: &mut Session) {
+    for turn in session.turns() {
+        let Turn::Assistant { blocks, .. } = turn.as_ref() else { continue };
+        assert!(blocks.iter().all(|b| match b {
+            Block::Call { result, .. } => !result.content.is_empty(),
+            _ => true,
+        }));
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Random workspaces, random calls and commands, and back: byte for byte, modes and links too.
 //!
-//! `TOOLWRIGHT_UNDO_RUNS` says how many runs each kind of workspace gets.
+//! `TOOLWRIGHT_UNDO_RUNS` says how many runs each kind of workspace gets, `TOOLWRIGHT_UNDO_SEED` the number
+//! of the first one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +26,7 @@ use toolwright::{CancellationToken, Engine, PermissionGate};
 use toolwright_engine::{EngineOptions, Record};
 use toolwright_tools::{BashOptions, Feedback, Nearby, StaleEdits};
 
-/// Runs of each kind of workspace: five kinds, 500 together.
+/// Runs of each kind of workspace: six kinds, 600 together.
 const RUNS: u64 = 100;
 
 /// A fixed sequence that is different for each run.
@@ -162,7 +164,8 @@ fn content(mode: u32, bytes: &[u8]) -> String {
 fn look(root: &Path, ours: bool) -> BTreeMap<PathBuf, String> {
     fn walk(root: &Path, folder: &Path, inside: bool, found: &mut Vec<(bool, PathBuf, String)>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
-            let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
             let data = fs::symlink_metadata(&path).unwrap();
             let git = name == ".git" && data.is_dir();
             let left_out = inside || git || name.ends_with(".log") || name == "build";
@@ -236,9 +239,30 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 const NAMES: &[&str] = &[
-    "a", "b.txt", "c", "d", "d/e", "d/f", "g/h/i", "g/h", "sp ace", "ümlaut", "x.log", "d/y.log",
-    "build", "build/o", "sub/s", "sub/t/u",
+    "a",
+    "b.txt",
+    "c",
+    "d",
+    "d/e",
+    "d/f",
+    "g/h/i",
+    "g/h",
+    "sp ace",
+    "ümlaut",
+    "x.log",
+    "d/y.log",
+    "build",
+    "build/o",
+    "sub/s",
+    "sub/t/u",
+    "new\nline",
+    "back\\slash",
+    "*[a]",
+    ".hid/den",
 ];
+
+/// No text, and still a name.
+const RAW_NAME: &[u8] = b"r\xffw";
 
 fn populate(work: &Path, dice: &mut Dice) {
     fs::create_dir_all(work).unwrap();
@@ -256,10 +280,18 @@ fn populate(work: &Path, dice: &mut Dice) {
             1 => symlink(dice.ours(), &path).unwrap(),
             _ => {
                 fs::write(&path, dice.text()).unwrap();
-                let mode = *dice.pick(&[0o644, 0o755, 0o600, 0o444]);
+                let mode = *dice.pick(&[0o644, 0o755, 0o600, 0o444, 0o4755]);
                 fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             }
         }
+    }
+    if dice.below(2) == 0 {
+        fs::write(work.join(std::ffi::OsStr::from_bytes(RAW_NAME)), dice.text()).unwrap();
+    }
+    if dice.below(4) == 0 {
+        // More than is looked at in one piece.
+        let bytes: Vec<u8> = (0..1_300_000_u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
+        fs::write(work.join("large"), bytes).unwrap();
     }
 }
 
@@ -270,6 +302,8 @@ enum Kind {
     Dirty,
     Submodule,
     Worktree,
+    /// A folder of a repository, whose other folders are within reach.
+    Below,
 }
 
 /// The folder to work in.
@@ -318,7 +352,12 @@ fn workspace(root: &Path, kind: Kind, dice: &mut Dice) -> PathBuf {
             git(&beside, &["commit", "-qm", "second"]);
             beside
         }
-        _ => work,
+        Kind::Below => {
+            let below = work.join("below");
+            populate(&below, dice);
+            below
+        }
+        Kind::Plain | Kind::Clean | Kind::Submodule => work,
     }
 }
 
@@ -329,25 +368,47 @@ fn quoted(name: &str) -> String {
 fn command(kind: Kind, dice: &mut Dice) -> String {
     let mut parts = Vec::new();
     for _ in 0..=dice.below(3) {
-        let (p, q) = (quoted(dice.pick::<&str>(NAMES)), quoted(dice.pick::<&str>(NAMES)));
+        let mut name = || {
+            let name = *dice.pick::<&str>(NAMES);
+            let above = kind == Kind::Below && dice.below(2) == 0;
+            quoted(&if above { format!("../{name}") } else { name.to_owned() })
+        };
+        let (p, q) = (name(), name());
         let git = kind != Kind::Plain;
-        parts.push(match dice.below(if git { 17 } else { 12 }) {
+        parts.push(match dice.below(if git { 33 } else { 21 }) {
             0 => format!("printf '{}' > {p}", ["x", "yy", "alpha\\n"][dice.below(3)]),
             1 => format!("printf more >> {p}"),
             2 => format!("rm -rf {p}"),
             3 => format!("mv {p} {q}"),
             4 => format!("cp -rp {p} {q}"),
-            5 => format!("chmod {} {p}", dice.pick(&["600", "755", "644", "700"])),
+            5 => format!("chmod {} {p}", dice.pick(&["600", "755", "644", "700", "4711", "1777"])),
             6 => format!("ln -sfn '{}' {p}", dice.ours()),
             7 => format!("mkdir -p {p}"),
             8 => format!("sed -i s/a/b/ {p}"),
             9 => format!("touch {p}"),
             10 => format!("rmdir {p}"),
             11 => format!("truncate -s {} {p}", dice.below(4)),
-            12 => "git add -A".to_owned(),
-            13 => "git -c user.name=T -c user.email=t@e.org commit -qam more".to_owned(),
-            14 => "git checkout -q -- .".to_owned(),
-            15 => "git -c user.name=T -c user.email=t@e.org stash -q".to_owned(),
+            12 => format!("ln -f {p} {q}"),
+            // As long as before and as old as ever.
+            13 => format!("printf Z | dd of={p} bs=1 conv=notrunc; touch -d @1000000000 {p}"),
+            14 => format!("cp -p {p} t.tmp && printf Y | dd of=t.tmp bs=1 conv=notrunc; touch -r {p} t.tmp; mv t.tmp {p}"),
+            15 => format!("printf '\\000\\377\\r\\n' > {p}"),
+            16 => "printf more >> \"$(printf 'r\\377w')\"".to_owned(),
+            17 => format!("head -c {} large >> {p}", dice.pick(&["70000", "1100000"])),
+            18 => format!("rm -rf large; mv {p} large"),
+            19 => format!("mv {p} {q} && ln -s \"$PWD\"/{q} {p}"),
+            20 => format!("d={p}; d=${{d%%/*}}; mv \"$d\" else && ln -s else \"$d\""),
+            21 => "git add -A".to_owned(),
+            22 => "git -c user.name=T -c user.email=t@e.org commit -qam more".to_owned(),
+            23 => "git checkout -q -- .".to_owned(),
+            24 => "git -c user.name=T -c user.email=t@e.org stash -q".to_owned(),
+            25 => "git stash pop -q".to_owned(),
+            26 => format!("git mv {p} {q}"),
+            27 => "git reset -q --hard".to_owned(),
+            28 => format!("git checkout -q -b branch{}", dice.below(100)),
+            29 => "git clean -fdq".to_owned(),
+            30 => "git gc -q --prune=now".to_owned(),
+            31 => format!("git -C sub reset -q --hard; git -C sub rm -qf {q}"),
             _ => format!("git rm -q --cached {p}"),
         });
     }
@@ -385,7 +446,10 @@ async fn run(kind: Kind, seed: u64) -> usize {
     let real = fs::canonicalize(root.path()).unwrap();
     let work = workspace(&real, kind, &mut dice);
     let mut rig = Rig::new(root, work).await;
-    let work = rig.work.clone();
+    let work = match kind {
+        Kind::Below => real.join("work"),
+        _ => rig.work.clone(),
+    };
     let mut states = vec![look(&work, true)];
     for _ in 0..=dice.below(3) {
         let steps = (0..=dice.below(3)).map(|_| {
@@ -465,10 +529,17 @@ async fn after_an_undo_tools_remember_what_the_conversation_says() {
 fn runs(kind: Kind) {
     let count = std::env::var("TOOLWRIGHT_UNDO_RUNS").ok().and_then(|n| n.parse().ok());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let first = std::env::var("TOOLWRIGHT_UNDO_SEED").ok().and_then(|n| n.parse().ok());
+    let (first, count) = (first.unwrap_or(1), count.unwrap_or(RUNS));
     let mut done = 0;
-    for seed in 1..=count.unwrap_or(RUNS) {
-        done += runtime.block_on(run(kind, seed));
+    for seed in first..first + count {
+        let ran = std::panic::AssertUnwindSafe(|| runtime.block_on(run(kind, seed)));
+        done += std::panic::catch_unwind(ran).unwrap_or_else(|problem| {
+            eprintln!("to see it again: TOOLWRIGHT_UNDO_RUNS=1 TOOLWRIGHT_UNDO_SEED={seed}");
+            std::panic::resume_unwind(problem)
+        });
     }
+    eprintln!("{kind:?}: {count} runs, {done} calls came to their end");
     // Calls that all fail would prove nothing.
     assert!(done > 0);
 }
@@ -496,4 +567,9 @@ fn random_changes_around_a_submodule_are_undone_byte_for_byte() {
 #[test]
 fn random_changes_in_a_worktree_are_undone_byte_for_byte() {
     runs(Kind::Worktree);
+}
+
+#[test]
+fn random_changes_below_the_root_of_a_repository_are_undone_byte_for_byte() {
+    runs(Kind::Below);
 }

@@ -1,8 +1,10 @@
 //! The crash harness. A scripted session with edits, commands, parallel calls, sub-agents and notes is
-//! ended outright at a point of its life, then taken up again. Whatever the point: nothing that was
-//! shown is missing, no effect happened twice, every request is a valid history, the session loads, the
-//! index says what the log says, and all of it can be undone and redone, byte for byte.
-//! `harness_back.rs` does the same to an undo, a redo and the making of the index.
+//! ended outright at a point of its life, then taken up again, or undone at once. Whatever the point:
+//! nothing that was shown is missing, no effect happened twice or unannounced, every request is a valid
+//! history, the session loads, the index says what the log says, and all of it can be undone and redone,
+//! byte for byte. It happens in a plain folder, in a repository with changes, and behind an undo.
+//! `harness_back.rs` does the same to an undo, a redo and the making of the index, `harness_power.rs`
+//! takes away what a power cut may take.
 //!
 //! Usually at every named place and at a few dozen random points; `TOOLWRIGHT_CRASH_POINTS=1000` for
 //! as many as one likes, `TOOLWRIGHT_CRASH_SEED` for others than the last time.
@@ -12,15 +14,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use toolwright::session::{
-    Counted, FAIL_POINTS, Index, Item, Listed, Session, StepBlock, Store, Wanted,
-};
+use toolwright::session::{Counted, FAIL_POINTS, Index, Item, Listed, Session, Store, Wanted};
 use toolwright_testkit::{
     Answer, Captured, Finished, Folder, ModelServer, Reply, Wire, eventually,
 };
 
 use crate::folder;
-use crate::undo::everything;
+use crate::harness_shown::{Shown, begun, completed, said, words};
+use crate::undo::{everything, git};
 
 /// Random points of a usual run.
 const POINTS: usize = 60;
@@ -37,6 +38,26 @@ pub(crate) enum End {
     Killed(u64),
     /// By itself.
     Never,
+}
+
+/// Where it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Plain,
+    /// A repository with something staged, something changed and something new.
+    Repository,
+    /// In a session whose only message was undone.
+    AfterUndo,
+}
+
+/// What happens behind the end.
+#[derive(Debug, Clone)]
+enum Then {
+    TakenUp,
+    /// Misfortunes come in pairs: whoever takes it up dies too.
+    DiesAgain(End),
+    /// The person does not go on but back.
+    Undone,
 }
 
 pub(crate) fn main_steps() -> Vec<Reply> {
@@ -106,6 +127,15 @@ fn invalid(request: &Captured) -> Option<String> {
     for (n, message) in messages.iter().enumerate() {
         let calls = ids(message, "tool_use", "id");
         let next = messages.get(n + 1).map(|next| ids(next, "tool_result", "tool_use_id"));
+        if n == 0 && !ids(message, "tool_result", "tool_use_id").is_empty() {
+            return Some("it begins with a result".to_owned());
+        }
+        if next.as_ref().is_some_and(|results| *results != calls) {
+            return Some(format!("calls {calls:?} have results {next:?}"));
+        }
+        if message["content"].as_array().is_some_and(Vec::is_empty) {
+            return Some("a message says nothing".to_owned());
+        }
         if !calls.is_empty() && next.as_ref() != Some(&calls) {
             return Some(format!("calls {calls:?} have results {next:?}"));
         }
@@ -139,18 +169,65 @@ impl Stage {
         Self { folder, script, _server: server }
     }
 
+    pub(crate) fn set_in(setting: Setting) -> Self {
+        match setting {
+            Setting::Plain => Self::new(main_steps()),
+            Setting::Repository => {
+                let stage = Self::new(main_steps());
+                let work = stage.folder.work();
+                git(&work, "git init -q; git add -A; git commit -qm first");
+                git(&work, "echo s > staged; git add staged; echo c > staged; echo n > new");
+                stage
+            }
+            Setting::AfterUndo => {
+                let alpha = json!({"filePath": "alpha.txt", "content": "alpha\n"});
+                let shell = json!({"command": "echo x >> edited.txt; mkdir d; ln -s x d/l"});
+                let mut steps = vec![
+                    Reply::default().call("write", alpha).with_id("a1"),
+                    Reply::default().call("bash", shell).with_id("a2"),
+                    Reply::default().say("shown-0"),
+                ];
+                steps.extend(main_steps());
+                let stage = Self::new(steps);
+                let before = everything(&stage.folder.work());
+                stage.run(&["alpha"], &End::Never, false).expect(0);
+                stage.tw(&["undo"], &End::Never, false).expect(0);
+                assert_eq!(everything(&stage.folder.work()), before);
+                stage
+            }
+        }
+    }
+
+    /// The work that is ended, for people or for programs.
+    fn work(&self, setting: Setting, json: bool, end: &End) -> Finished {
+        let mut arguments = match setting {
+            Setting::AfterUndo => vec!["-c", "Do it all"],
+            Setting::Plain | Setting::Repository => vec!["Do it all"],
+        };
+        if json {
+            arguments.extend(["--format", "json"]);
+        }
+        self.run(&arguments, end, false)
+    }
+
     pub(crate) fn run(&self, more: &[&str], end: &End, trace: bool) -> Finished {
         self.tw(&[&["run", "--auto", "-m", "anthropic/m"], more].concat(), end, trace)
     }
 
     /// Any command, with its end.
     pub(crate) fn tw(&self, arguments: &[&str], end: &End, trace: bool) -> Finished {
+        let trace = [("TOOLWRIGHT_FAIL_TRACE", "trace")].into_iter().filter(|_| trace);
+        self.ended(arguments, end, &trace.collect::<Vec<_>>())
+    }
+
+    /// The files are for what the process tells of itself.
+    pub(crate) fn ended(&self, arguments: &[&str], end: &End, files: &[(&str, &str)]) -> Finished {
         let mut command = self.folder.command(arguments);
         if let End::At(place, count) = end {
             command.env("TOOLWRIGHT_FAIL_AT", format!("{place}:{count}"));
         }
-        if trace {
-            command.env("TOOLWRIGHT_FAIL_TRACE", self.folder.root().join("trace"));
+        for (variable, name) in files {
+            command.env(variable, self.folder.root().join(name));
         }
         let child = toolwright_testkit::Child::spawn(command);
         if let End::Killed(after) = end {
@@ -165,7 +242,7 @@ impl Stage {
         ended
     }
 
-    fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::new(self.folder.root().join("data/toolwright/sessions"))
     }
 
@@ -244,14 +321,77 @@ impl Stage {
         self.check_index(about);
     }
 
-    /// Taken up until it is done, and everything checked that must hold.
-    pub(crate) fn check(&self, killed: &Finished, about: &str) {
-        let problem = |text: String| -> ! { panic!("{about}: {text}\nstderr: {}", killed.stderr) };
-        let shown = words(&killed.stdout);
-        let kept = self.session().map(|session| words(&said(&session))).unwrap_or_default();
-        if let Some(lost) = shown.iter().find(|word| !kept.contains(*word)) {
-            problem(format!("{lost} was shown and is not in the session, which has {kept:?}"));
+    /// Undone at once: nobody has taken it up, and what was cut off is taken back as it is.
+    fn check_undo_at_once(&self, before: &Files, about: &str) {
+        let work = self.folder.work();
+        let prompted = |session: &Session| session.prompts().next().is_some();
+        if !self.session().as_ref().is_some_and(prompted) {
+            assert_eq!(everything(&work), *before, "{about}: nothing was said and something done");
+            return;
         }
+        // What a killed write left beside its file is nobody's.
+        let is_left = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(".tw-");
+        let mut after = everything(&work);
+        after.retain(|path, _| !path.file_name().is_some_and(is_left));
+        let undone = self.tw(&["undo"], &End::Never, false);
+        let text = format!("{about}: {}{}", undone.stdout, undone.stderr);
+        assert_eq!(undone.code, Some(0), "{text}{}", self.changes());
+        assert_eq!(everything(&work), *before, "{text}");
+        self.check_index(about);
+        let redone = self.tw(&["redo"], &End::Never, false);
+        let text = format!("{about}: {}{}", redone.stdout, redone.stderr);
+        assert_eq!(redone.code, Some(0), "{text}");
+        assert_eq!(everything(&work), after, "{text}");
+        let on = self.run(&["-c", "Go on"], &End::Never, false);
+        assert_eq!(on.code, Some(0), "{about}: {}{}", on.stdout, on.stderr);
+    }
+
+    /// What was shown is kept, and what happened was announced.
+    pub(crate) fn check_kept(&self, shown: &Shown, about: &str) -> HashSet<String> {
+        let session = self.session();
+        let kept = session.as_ref().map(|session| words(&said(session))).unwrap_or_default();
+        if let Some(lost) = shown.words.iter().find(|word| !kept.contains(*word)) {
+            panic!("{about}: {lost} was shown and is not in the session, which has {kept:?}");
+        }
+        let begun = session.as_ref().map(begun).unwrap_or_default();
+        if let Some(lost) = shown.begun.iter().find(|id| !begun.contains(*id)) {
+            panic!("{about}: {lost} was shown to begin; the session knows of {begun:?}");
+        }
+        let completed = session.as_ref().map(completed).unwrap_or_default();
+        if let Some(lost) = shown.results.iter().find(|result| !completed.contains(result)) {
+            panic!("{about}: the result {lost:?} was shown; the session has {completed:?}");
+        }
+        for effect in self.effects().keys() {
+            let id = effect.replacen('e', "c", 1);
+            assert!(begun.contains(&id), "{about}: {effect} happened, and {id} had not begun");
+        }
+        kept
+    }
+
+    /// How often each effect happened.
+    fn effects(&self) -> BTreeMap<String, u32> {
+        let text = format!("{}{}", self.folder.read("effects.log"), self.folder.read("edited.txt"));
+        let mut times = BTreeMap::new();
+        for line in text.lines().filter(|line| line.starts_with('e')) {
+            *times.entry(line.to_owned()).or_default() += 1;
+        }
+        times
+    }
+
+    /// Whatever else: nothing happened twice, and no request was odd.
+    pub(crate) fn check_effects(&self, about: &str) -> BTreeMap<String, u32> {
+        let problems = self.script.problems.lock().unwrap();
+        assert!(problems.is_empty(), "{about}: {problems:?}");
+        let times = self.effects();
+        if let Some((effect, n)) = times.iter().find(|(_, n)| **n > 1) {
+            panic!("{about}: {effect} happened {n} times");
+        }
+        times
+    }
+
+    /// Taken up until it is done, and everything checked that must hold.
+    pub(crate) fn check(&self, kept: &HashSet<String>, about: &str) {
+        let problem = |text: String| -> ! { panic!("{about}: {text}") };
         let again = self.run(&["-c"], &End::Never, false);
         match again.code {
             Some(0) => {}
@@ -260,20 +400,7 @@ impl Stage {
             Some(2) if again.stderr.contains("nothing left to do") => {}
             code => problem(format!("went on with {code:?}: {}{}", again.stdout, again.stderr)),
         }
-        let problems = self.script.problems.lock().unwrap();
-        if let Some(first) = problems.first() {
-            problem(first.clone());
-        }
-        let effects =
-            format!("{}{}", self.folder.read("effects.log"), self.folder.read("edited.txt"));
-        let mut times: BTreeMap<&str, u32> = BTreeMap::new();
-        effects
-            .lines()
-            .filter(|l| l.starts_with('e'))
-            .for_each(|l| *times.entry(l).or_default() += 1);
-        if let Some((effect, n)) = times.iter().find(|(_, n)| **n > 1) {
-            problem(format!("{effect} happened {n} times"));
-        }
+        let times = self.check_effects(about);
         let session = self.session().unwrap_or_else(|| problem("the session is gone".to_owned()));
         let after = words(&said(&session));
         if let Some(lost) = kept.iter().find(|word| !after.contains(*word)) {
@@ -281,7 +408,7 @@ impl Stage {
         }
         // What the model was told is done, is done.
         for (id, output) in completed(&session) {
-            let effect = format!("e{}", id.trim_start_matches('c'));
+            let effect = id.replacen('c', "e", 1);
             let echoes = ["e10", "e20", "e22", "e30", "e40", "e61"].contains(&effect.as_str());
             if echoes && !times.contains_key(effect.as_str()) {
                 problem(format!("{effect} was told as done and never happened: {output}"));
@@ -316,38 +443,6 @@ fn is_deserted(folder: &std::path::Path) -> bool {
     !places.any(|place| place.starts_with(folder))
 }
 
-pub(crate) fn said(session: &Session) -> String {
-    let mut out = String::new();
-    for item in session.items() {
-        let Item::Step(step) = item else { continue };
-        for block in &step.blocks {
-            if let StepBlock::Text { text, .. } = block {
-                out.push_str(&format!("{text} "));
-            }
-        }
-    }
-    out
-}
-
-/// The pieces of answers that are in a text.
-pub(crate) fn words(text: &str) -> HashSet<String> {
-    let words = text.split_whitespace().filter(|word| word.starts_with("shown-"));
-    words.map(str::to_owned).collect()
-}
-
-fn completed(session: &Session) -> Vec<(String, String)> {
-    let steps = session.items().iter().filter_map(|item| match item {
-        Item::Step(step) => Some(step),
-        Item::Prompt(_) | Item::Note(_) => None,
-    });
-    let done = |call: &toolwright::session::Call| {
-        let outcome = call.outcome()?;
-        let completed = outcome.ending == toolwright::session::Ending::Completed;
-        completed.then(|| (call.id.clone(), outcome.output.clone()))
-    };
-    steps.flat_map(|step| step.calls()).filter_map(done).collect()
-}
-
 /// A small generator: the same seed gives the same points.
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -377,12 +472,13 @@ pub(crate) fn named(place: &str, passed: &[String]) -> [End; 3] {
 }
 
 /// The places that a whole run passes, in order.
-fn places() -> Vec<String> {
+pub(crate) fn places() -> Vec<String> {
     let stage = Stage::new(main_steps());
     let before = everything(&stage.folder.work());
     let whole = stage.run(&["Do it all"], &End::Never, true).expect(0);
     assert_eq!(words(&whole.stdout).len(), 6, "{}", whole.stdout);
-    stage.check(&whole, "a whole run");
+    let kept = stage.check_kept(&Shown::on(&whole.stdout), "a whole run");
+    stage.check(&kept, "a whole run");
     assert!(stage.folder.session_text().contains("\"type\":\"compacted\""));
     stage.check_undo(&before, "a whole run");
     let trace = std::fs::read_to_string(stage.folder.root().join("trace")).unwrap();
@@ -398,15 +494,26 @@ fn whatever_the_point_at_which_it_dies_nothing_is_lost_and_nothing_happens_twice
         ends.extend(named(place, &passed));
     }
     let at_places = ends.len();
-    let mut ends: Vec<(End, End)> = ends.into_iter().map(|end| (end, End::Never)).collect();
+    let plain = |end| (Setting::Plain, false, end, Then::TakenUp);
+    let mut ends: Vec<(Setting, bool, End, Then)> = ends.into_iter().map(plain).collect();
     let mut dice = Dice(number("TOOLWRIGHT_CRASH_SEED").unwrap_or(7));
     for _ in 0..points(WORK_SHARE) {
         let mut any = || End::At("any".to_owned(), 1 + dice.below(passed.len() as u64));
         let (first, second) = (any(), any());
         let first = if dice.below(3) == 0 { End::Killed(dice.below(1_200_000)) } else { first };
-        // Misfortunes come in pairs: whoever takes it up dies too.
-        ends.push((first, if dice.below(4) == 0 { second } else { End::Never }));
+        let setting = match dice.below(4) {
+            0 => Setting::Repository,
+            1 => Setting::AfterUndo,
+            _ => Setting::Plain,
+        };
+        let then = match dice.below(5) {
+            0 => Then::DiesAgain(second),
+            1 => Then::Undone,
+            _ => Then::TakenUp,
+        };
+        ends.push((setting, dice.below(2) == 0, first, then));
     }
+    let all = ends.len();
     // Two at a time: more only get in each other's way.
     let queue = Mutex::new(ends.into_iter());
     let died = AtomicUsize::new(0);
@@ -414,28 +521,44 @@ fn whatever_the_point_at_which_it_dies_nothing_is_lost_and_nothing_happens_twice
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some((end, again)) = queue.lock().unwrap().next() else { return };
-                    let stage = Stage::new(main_steps());
-                    let before = everything(&stage.folder.work());
-                    let mut killed = stage.run(&["Do it all"], &end, false);
-                    if killed.code.is_none() {
-                        died.fetch_add(1, Ordering::Relaxed);
-                    }
-                    let about = format!("{end:?}, then {again:?}");
-                    if !matches!(again, End::Never) {
-                        let second = stage.run(&["-c"], &again, false);
-                        killed.stdout.push_str(&format!(" {}", second.stdout));
-                        killed.stderr.push_str(&second.stderr);
-                    }
-                    // So that what is new later is read on behind what was there.
-                    Index::open(&stage.store()).unwrap();
-                    stage.check(&killed, &about);
-                    stage.check_index(&about);
-                    stage.check_undo(&before, &about);
+                    let Some(point) = queue.lock().unwrap().next() else { return };
+                    died.fetch_add(usize::from(live_and_die(&point)), Ordering::Relaxed);
                 }
             });
         }
     });
-    eprintln!("{} of them died", died.load(Ordering::Relaxed));
+    eprintln!("{all} points, {} of them died", died.load(Ordering::Relaxed));
     assert!(died.load(Ordering::Relaxed) >= at_places);
+}
+
+/// Whether the process died of it.
+fn live_and_die(point: &(Setting, bool, End, Then)) -> bool {
+    let (setting, json, end, then) = point;
+    let about = format!("{point:?}");
+    let stage = Stage::set_in(*setting);
+    let before = everything(&stage.folder.work());
+    let killed = stage.work(*setting, *json, end);
+    let about = format!("{about}\nstderr: {}\n", killed.stderr);
+    let mut kept = stage.check_kept(&Shown::on(&killed.stdout), &about);
+    if let Then::DiesAgain(end) = then {
+        let second = stage.run(&["-c"], end, false);
+        let still = stage.check_kept(&Shown::on(&second.stdout), &about);
+        assert!(still.is_superset(&kept), "{about}: of {kept:?} there is {still:?}");
+        kept = still;
+    }
+    // So that what is new later is read on behind what was there.
+    Index::open(&stage.store()).unwrap();
+    match then {
+        Then::Undone => {
+            stage.check_undo_at_once(&before, &about);
+            stage.check_effects(&about);
+            stage.check_index(&about);
+        }
+        Then::TakenUp | Then::DiesAgain(_) => {
+            stage.check(&kept, &about);
+            stage.check_index(&about);
+            stage.check_undo(&before, &about);
+        }
+    }
+    killed.code.is_none()
 }

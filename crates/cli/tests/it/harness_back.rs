@@ -197,6 +197,7 @@ fn an_undo_a_redo_and_the_index_come_to_their_end_whatever_ends_them() {
         let then = if dice.below(2) == 0 { Then::AskedAgain } else { Then::Prompted };
         points_of.push((ACTS[at], end, then));
     }
+    let all = points_of.len();
     let queue = Mutex::new(points_of.into_iter());
     let died = AtomicUsize::new(0);
     let work = |scenery: &Scenery| {
@@ -210,6 +211,6 @@ fn an_undo_a_redo_and_the_index_come_to_their_end_whatever_ends_them() {
         scope.spawn(|| work(&Scenery::new()));
         work(&scenery);
     });
-    eprintln!("{} of them died", died.load(Ordering::Relaxed));
+    eprintln!("{all} points, {} of them died", died.load(Ordering::Relaxed));
     assert!(died.load(Ordering::Relaxed) >= at_places);
 }

@@ -14,6 +14,8 @@ mod edits;
 mod guards;
 mod harness;
 mod harness_back;
+mod harness_power;
+mod harness_shown;
 mod hooks;
 mod images;
 mod jobs;

@@ -56,7 +56,7 @@ pub(crate) fn everything(root: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-fn git(folder: &Path, line: &str) {
+pub(crate) fn git(folder: &Path, line: &str) {
     let script = format!("set -e; {line}");
     let output = Command::new("sh")
         .args(["-c", &script])

@@ -246,7 +246,7 @@ impl Table {
         let missing: Vec<PathBuf> =
             self.entries.keys().filter(|path| !scan.entries.contains_key(*path)).cloned().collect();
         for path in missing {
-            match Facts::at(&path) {
+            match Facts::in_place(&path) {
                 // Ignore rules changed: it stays what it was.
                 Ok(Some(facts)) => differences.extend(self.look(&path, facts, images)),
                 // Not to be looked at for now.

@@ -47,7 +47,7 @@ pub(super) fn add_tracked(found: &mut Scan, known: &mut Hidden, clean: bool) -> 
             }
         };
         for path in hidden {
-            if let Ok(Some(facts)) = Facts::at(&path) {
+            if let Ok(Some(facts)) = Facts::in_place(&path) {
                 found.entries.insert(path, facts);
             }
         }

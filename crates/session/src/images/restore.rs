@@ -15,6 +15,13 @@ use crate::held::{Held, is_elsewhere};
 
 /// What stands at a path now. Nothing is kept of it.
 pub(super) fn current(path: &Path, images: &Images) -> State {
+    match Facts::in_place(path) {
+        Ok(None) => State::Absent,
+        _ => standing(path, images),
+    }
+}
+
+fn standing(path: &Path, images: &Images) -> State {
     let found = (|| {
         let Some(facts) = Facts::at(path)? else { return Ok(State::Absent) };
         Ok(match facts.kind {
@@ -130,15 +137,18 @@ pub(super) fn carry_out(moves: &[Move], images: &Images) -> Vec<Moved> {
 }
 
 fn remove(path: &Path, from: &State, images: &Images) -> io::Result<()> {
+    // There is nothing to look for where a link may still stand in the place of its folder.
+    if *from == State::Absent {
+        return Ok(());
+    }
     let (_folder, place) = match held(path, Held::open) {
         // An earlier attempt may have come this far.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
     };
     let result = match from {
-        State::Absent => return Ok(()),
         State::Folder { .. } => fs::remove_dir(&place),
-        from => match current(&place, images) {
+        from => match standing(&place, images) {
             State::Absent => return Ok(()),
             now if now == *from => fs::remove_file(&place),
             _ => return Err(changed()),
@@ -171,7 +181,7 @@ fn write_file(
     images.copy_to(hash, beside.as_file_mut())?;
     fail_point("undo.half");
     beside.as_file().set_permissions(Permissions::from_mode(mode))?;
-    if current(&place, images) != *from {
+    if standing(&place, images) != *from {
         return Err(changed());
     }
     beside.persist(&place).map_err(|e| e.error)?;
@@ -183,7 +193,7 @@ fn write_link(path: &Path, from: &State, target: &Path, images: &Images) -> io::
     let name = beside(path);
     let link = |name: &Path| symlink(target, name);
     let made = tempfile::Builder::new().prefix(&name).make_in(folder.path(), link)?;
-    if current(&place, images) != *from {
+    if standing(&place, images) != *from {
         return Err(changed());
     }
     made.persist(&place).map_err(|e| e.error)?;

@@ -13,6 +13,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use serde::{Deserialize, Serialize};
 
 use super::place::Repository;
+use crate::held::{Held, is_elsewhere};
 
 /// More than this is no workspace that anybody wants to wait for.
 pub(super) const ENTRIES_CAP: usize = 400_000;
@@ -70,6 +71,15 @@ impl Facts {
                 Ok(None)
             }
             Err(e) => Err(e),
+        }
+    }
+
+    /// As [`Self::at`], of what stands there itself. What a link on the way leads to stands elsewhere: a
+    /// folder that was moved away and left a link behind no longer has its files.
+    pub(super) fn in_place(path: &Path) -> io::Result<Option<Self>> {
+        match Held::open(path.parent().unwrap_or(Path::new("/"))) {
+            Err(error) if is_elsewhere(&error) => Ok(None),
+            _ => Self::at(path),
         }
     }
 }
