@@ -4,6 +4,7 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use serde_json::Value;
 
+use super::ansi;
 use super::parts::{Shown, Tool, bill, child, date, duration, orphans, shown, text, voice};
 
 const STYLE: &str = include_str!("page.css");
@@ -158,7 +159,8 @@ fn write_tool(form: &Value, tool: &Tool<'_>, out: &mut String, level: usize) {
     let says_more = tool.failed || tool.diff.is_none() || tool.output.trim().lines().count() > 1;
     if says_more && !tool.output.trim().is_empty() {
         let name = if tool.failed { "Error" } else { "Output" };
-        out.push_str(&format!("<h6>{name}</h6><pre>{}</pre>\n", escaped(tool.output.trim_end())));
+        let output = ansi::marked(tool.output.trim_end(), escaped);
+        out.push_str(&format!("<h6>{name}</h6><pre>{output}</pre>\n"));
     }
     tool.files.iter().for_each(|file| write_file(file, out));
     if let Some(work) = tool.child.and_then(|id| child(form, id)) {
@@ -205,6 +207,7 @@ fn coloured(diff: &str) -> String {
 fn rendered(markdown: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let markdown = ansi::plain(markdown);
     let markdown: String = markdown.chars().filter(|letter| !turns_text(*letter)).collect();
     let events = Parser::new_ext(&markdown, options).map(|event| match event {
         Event::Html(tag) | Event::InlineHtml(tag) => Event::Text(tag),
