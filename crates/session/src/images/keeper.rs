@@ -95,6 +95,7 @@ pub struct Keeper {
     pub(super) memory: Option<PathBuf>,
     /// Whether jobs run.
     jobs: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    pub(super) aside: Arc<StdMutex<Vec<Changed>>>,
 }
 
 /// A call under way.
@@ -178,7 +179,7 @@ impl Watch {
 impl Keeper {
     /// `memory` is a file of the session's own.
     pub fn new(watch: Watch, memory: Option<PathBuf>) -> Self {
-        Self { watch, turn: Arc::default(), memory, jobs: None }
+        Self { watch, turn: Arc::default(), memory, jobs: None, aside: Arc::default() }
     }
 
     /// Asks this whether something goes on in the background.
@@ -377,7 +378,7 @@ impl Keeper {
         Changed { turn: self.turn(), at: now(), by, ..Changed::default() }
     }
 
-    fn turn(&self) -> EntryId {
+    pub(super) fn turn(&self) -> EntryId {
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -158,7 +158,13 @@ impl Store {
         directory: &Path,
         made_by: &str,
     ) -> Result<String, LogError> {
-        self.keep_below(foreign, directory, made_by, &id_at(foreign.created), None)
+        let id = id_at(foreign.created);
+        let kept = self.keep_below(foreign, directory, made_by, &id, None);
+        if kept.is_err() {
+            // Half a session would be taken for one that is here.
+            self.delete(&id).ok();
+        }
+        kept
     }
 
     fn keep_below(

@@ -228,3 +228,23 @@ fn pis_first_version_counts_what_it_keeps() {
     assert_eq!(said(&taken.session).len(), 5);
     assert_eq!(taken.session.compaction().unwrap().keep_from, 2);
 }
+
+#[test]
+fn an_import_that_fails_halfway_leaves_nothing_behind() {
+    let message = |id: &str| json!({ "info": asked(id), "parts": [text("Go")] });
+    let child = json!({ "info": info("ses_2", None), "messages": [message("msg_2")] });
+    let form =
+        json!({ "info": info("ses_1", None), "messages": [message("msg_1")], "children": [child] });
+    let foreign = read(form.to_string().as_bytes()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().join("sessions"));
+    let (log, _) = store.create(Path::new("/here"), "test").unwrap();
+    // Where the sessions of agents would be.
+    let place = log.path().with_file_name("children");
+    fs::write(&place, "").unwrap();
+    store.keep(&foreign, Path::new("/here"), "test").unwrap_err();
+    assert_eq!(store.list(None).len(), 1, "the one that was there");
+    fs::remove_file(&place).unwrap();
+    store.keep(&foreign, Path::new("/here"), "test").unwrap();
+    assert_eq!(store.list(None).len(), 2);
+}
