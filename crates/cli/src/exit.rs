@@ -106,7 +106,9 @@ impl From<LogError> for Problem {
                 "Free some space or check its permissions; XDG_DATA_HOME moves where sessions are kept."
             }
             LogError::Read { .. } => "Check its permissions.",
-            LogError::Locked { .. } => "Wait for the other process, or work on a copy with --fork.",
+            LogError::Locked { .. } => {
+                "Wait for the other process, or work on a copy: tw run -s ID --fork."
+            }
             LogError::Newer { .. } => {
                 "Update tw to go on with it; `tw show` prints what this one can read."
             }

@@ -1,11 +1,10 @@
 //! `tw import`: sessions of other programs.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use toolwright::Workbench;
-use toolwright::session::import::{Foreign, ImportError, read};
+use toolwright::session::import::{Foreign, ImportError, Source};
 use toolwright::session::{Index, Store};
 
 use crate::args::{Import, Shared};
@@ -13,15 +12,14 @@ use crate::exit::{Exit, Problem};
 use crate::run::directory;
 use crate::terminal::{harmless, note, print};
 
-/// Folders within folders that are looked through.
-const DEPTH_CAP: usize = 8;
-
 struct Importer<'a> {
     store: Store,
     here: PathBuf,
     options: &'a Import,
     index: Index,
     rows: Vec<Value>,
+    /// Sessions that are here now, old ones too.
+    taken: usize,
 }
 
 pub fn import(shared: &Shared, options: &Import) -> Result<Exit, Problem> {
@@ -29,7 +27,7 @@ pub fn import(shared: &Shared, options: &Import) -> Result<Exit, Problem> {
     let store = workbench.store();
     let index = Index::open(&store)?;
     let here = workbench.workspace.directory().to_owned();
-    let mut importer = Importer { store, here, options, index, rows: Vec::new() };
+    let mut importer = Importer { store, here, options, index, rows: Vec::new(), taken: 0 };
     let mut failed = 0;
     for path in &options.paths {
         let from_web =
@@ -40,19 +38,20 @@ pub fn import(shared: &Shared, options: &Import) -> Result<Exit, Problem> {
                 path.display()
             )));
         }
-        if path.is_dir() {
-            let mut files = Vec::new();
-            find(path, DEPTH_CAP, &mut files);
-            files.sort();
-            // In a folder, other files are to be expected.
-            failed += files.iter().filter(|file| !importer.file(file, true)).count();
-            if files.is_empty() {
-                return Err(Problem::usage(format!(
-                    "there is no .json or .jsonl file in {}",
-                    path.display()
-                )));
-            }
-        } else if !importer.file(path, false) {
+        let sources = Source::find(path)
+            .map_err(|e| Problem::usage(format!("cannot import {}: {e}", path.display())))?;
+        if sources.is_empty() {
+            return Err(Problem::usage(format!(
+                "there is no .json or .jsonl file in {}",
+                path.display()
+            )));
+        }
+        // In a folder, other files are to be expected.
+        let in_folder = path.is_dir();
+        let before = importer.taken;
+        failed += sources.iter().filter(|source| !importer.source(source, in_folder)).count();
+        if in_folder && importer.taken == before && failed == 0 {
+            note(&format!("tw: no session was found in {}", path.display()));
             failed += 1;
         }
     }
@@ -62,41 +61,17 @@ pub fn import(shared: &Shared, options: &Import) -> Result<Exit, Problem> {
     Ok(if failed == 0 { Exit::Done } else { Exit::Failed })
 }
 
-fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let Ok(kind) = entry.file_type() else { continue };
-        let named = path.extension().is_some_and(|x| x == "json" || x == "jsonl");
-        // Links are not followed.
-        if kind.is_dir() && depth > 0 {
-            find(&path, depth - 1, files);
-        } else if kind.is_file() && named {
-            files.push(path);
-        }
-    }
-}
-
 impl Importer<'_> {
-    /// Says what came of one file; whether it is as it should be.
-    fn file(&mut self, path: &Path, in_folder: bool) -> bool {
-        let bytes = match path.to_str() {
-            Some("-") => {
-                let mut bytes = Vec::new();
-                std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-            }
-            _ => std::fs::read(path),
-        };
-        let name = path.display();
-        let foreign = match bytes {
-            Err(error) => {
-                note(&format!("tw: cannot read {name}: {error}"));
-                return false;
-            }
-            Ok(bytes) => read(&bytes),
-        };
-        match foreign {
-            Ok(foreign) => self.keep(path, &foreign),
+    /// Says what came of one session; whether it is as it should be.
+    fn source(&mut self, source: &Source, in_folder: bool) -> bool {
+        let name = source.name.display();
+        match source.read() {
+            Ok(foreign) => self.keep(&source.name, &foreign),
             Err(ImportError::Unknown | ImportError::Empty) if in_folder => true,
+            Err(ImportError::Io(error)) => {
+                note(&format!("tw: cannot read {name}: {error}"));
+                false
+            }
             Err(error) => {
                 note(&format!("tw: cannot import {name}: {error}"));
                 false
@@ -105,6 +80,7 @@ impl Importer<'_> {
     }
 
     fn keep(&mut self, path: &Path, foreign: &Foreign) -> bool {
+        self.taken += 1;
         // An index that cannot answer does not stand in the way.
         let before = self.index.imported(foreign.from, &foreign.id).ok().flatten();
         if let Some(before) = before.filter(|_| !self.options.again) {

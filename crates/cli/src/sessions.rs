@@ -118,7 +118,7 @@ fn list(store: &Store, here: String, options: &Sessions) -> Result<Exit, Problem
         directory: (!options.all).then_some(here),
         search: options.search.clone(),
         archived: options.archived,
-        limit: options.limit,
+        limit: options.limit.map(std::num::NonZeroUsize::get),
     };
     let found = Index::open(store)?.list(&wanted)?;
     if options.json {
@@ -228,9 +228,27 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
         out.push_str(&format!("\n#{} {}\n", number + 1, place.id.short()));
         out.push_str(text.trim_start_matches('\n'));
     }
+    out.push_str(&todos(session.standing().todos()));
     out.push_str(&crate::jobs::report(&session, store.is_in_use(&session.header)));
     print(&out);
     Ok(Exit::Done)
+}
+
+/// What is to be done, as the conversation left it.
+fn todos(list: Option<&Value>) -> String {
+    const CHARS: usize = 120;
+    let mut out = String::new();
+    for todo in list.and_then(Value::as_array).into_iter().flatten() {
+        let mark = match todo["status"].as_str() {
+            Some("completed") => "✓",
+            Some("in_progress") => "▸",
+            Some("cancelled") => "–",
+            _ => "·",
+        };
+        let what = one_line(todo["content"].as_str().unwrap_or_default(), CHARS);
+        out.push_str(&format!("  {mark} {what}\n"));
+    }
+    if out.is_empty() { out } else { format!("\nTo do:\n{out}") }
 }
 
 fn quoted(content: &[Content]) -> String {
@@ -274,14 +292,19 @@ fn render_call(call: &Call) -> String {
             format!("– {} {} (interrupted)", call.name, one_line(summary, CHARS))
         }
         Slot::Settled(outcome) => {
+            let exit = outcome.details["exit"].as_i64().filter(|status| *status != 0);
             let mark = match outcome.ending {
+                // A command that did not do what it was to do is no success to people.
+                Ending::Completed if exit.is_some() => "✗",
                 Ending::Completed => "✓",
                 Ending::Failed => "✗",
                 Ending::Denied => "⊘",
                 Ending::Skipped | Ending::Interrupted => "–",
             };
             let why = match outcome.ending {
-                Ending::Completed => String::new(),
+                Ending::Completed => {
+                    exit.map_or(String::new(), |status| format!(" – exit code {status}"))
+                }
                 _ => format!(" – {}", one_line(&outcome.output, CHARS)),
             };
             format!("{mark} {} {}{why}", outcome.tool, one_line(&outcome.title, CHARS))

@@ -15,6 +15,8 @@ use crate::exit::{Exit, Problem};
 use crate::run::directory;
 use crate::terminal::{harmless, note, print};
 
+const MODEL: &str = "model";
+
 #[derive(Debug, Clone, Default)]
 struct Sum {
     /// People's own sessions; what an agent did for another counts, but is no session of its own.
@@ -102,12 +104,15 @@ impl Sum {
     }
 
     fn as_line(&self, name: &str, width: usize, bar: &str) -> String {
+        self.line(name, width, &format!("{:>8} ", self.calls), bar)
+    }
+
+    fn line(&self, name: &str, width: usize, calls: &str, bar: &str) -> String {
         let Usage { input, output, cache_read, cache_write, .. } = self.usage;
         let line = format!(
-            "{name:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}  {bar}",
+            "{name:<width$} {:>8} {:>8} {calls}{:>12} {:>12} {:>12} {:>12} {:>11}  {bar}",
             self.sessions.len(),
             self.steps,
-            self.calls,
             grouped(input),
             grouped(output),
             grouped(cache_read),
@@ -145,12 +150,16 @@ impl Report {
         let table = |key: &str, rows: &BTreeMap<String, Sum>| -> Vec<Value> {
             rows.iter().map(|(name, sum)| named(key, name, sum)).collect()
         };
+        let mut models = table(MODEL, &self.models);
+        for row in models.iter_mut().filter_map(Value::as_object_mut) {
+            ["calls", "failed_calls", "prompts"].iter().for_each(|key| drop(row.remove(*key)));
+        }
         let tools = self.tools.iter().map(
             |(name, sum)| json!({ "tool": name, "calls": sum.calls, "failed_calls": sum.failed }),
         );
         json!({
             "days": days,
-            "models": table("model", &self.models),
+            "models": models,
             "projects": table("project", &self.projects),
             "tools": tools.collect::<Vec<_>>(),
             "total": self.total.as_json(),
@@ -168,7 +177,7 @@ impl Report {
             out.push(table);
         }
         for (kind, name, rows) in
-            [(StatsBy::Model, "model", &self.models), (StatsBy::Project, "project", &self.projects)]
+            [(StatsBy::Model, MODEL, &self.models), (StatsBy::Project, "project", &self.projects)]
         {
             if wanted(kind) {
                 out.push(table(name, dearest(rows), Measure::of(&self.total)));
@@ -179,10 +188,11 @@ impl Report {
         }
         let mut text = out.join("\n");
         if self.total.unpriced > 0 {
-            let steps = self.total.unpriced;
-            text.push_str(&format!(
-                "\n{steps} steps are not in the cost: the price of their model is not known, or they broke off.\n"
-            ));
+            let (steps, whose) = match self.total.unpriced {
+                1 => ("1 step is".to_owned(), "its model is not known, or it"),
+                many => (format!("{many} steps are"), "their model is not known, or they"),
+            };
+            text.push_str(&format!("\n{steps} not in the cost: the price of {whose} broke off.\n"));
         }
         text
     }
@@ -244,12 +254,19 @@ fn width<T: std::fmt::Display>(head: &str, names: impl Iterator<Item = T>) -> us
 fn table(head: &str, rows: Vec<(String, &Sum)>, measure: Measure) -> String {
     let width = width(head, rows.iter().map(|(name, _)| name));
     let most = rows.iter().map(|(_, sum)| measure.value(sum)).fold(0.0, f64::max);
+    // Calls are counted by their tools, and nobody notes there which model wanted them.
+    let has_calls = head != MODEL;
+    let calls = if has_calls { format!("{:>8} ", "calls") } else { String::new() };
     let mut out = format!(
-        "{head:<width$} {:>8} {:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>11}\n",
-        "sessions", "steps", "calls", "input", "output", "cache read", "cache write", "cost"
+        "{head:<width$} {:>8} {:>8} {calls}{:>12} {:>12} {:>12} {:>12} {:>11}\n",
+        "sessions", "steps", "input", "output", "cache read", "cache write", "cost"
     );
     for (name, sum) in rows {
-        out.push_str(&sum.as_line(&name, width, &bar(measure.value(sum), most)));
+        let bar = bar(measure.value(sum), most);
+        out.push_str(&match has_calls {
+            true => sum.as_line(&name, width, &bar),
+            false => sum.line(&name, width, "", &bar),
+        });
     }
     out
 }

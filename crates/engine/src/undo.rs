@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolwright_session::images::{Report, Scene, UndoError, UndoOptions, Undone};
+use toolwright_session::images::{Keeper, Report, Scene, UndoError, UndoOptions, Undone};
 use toolwright_session::{Entry, Log, LogError, Session, Store};
 use toolwright_tool::Pipeline;
 
@@ -62,16 +62,22 @@ impl Engine {
         Ok(report)
     }
 
-    /// What jobs changed that go on beside the conversation.
+    /// What jobs changed that go on beside the conversation, and hooks.
     pub(crate) async fn note_later_changes(&mut self) -> Result<(), LogError> {
-        if let Some(keeper) = self.pipeline.keeper()
-            && self.record.session().header.parent.is_none()
-            && let Some(changed) = keeper.seen_later().await
-        {
+        let is_own = self.record.session().header.parent.is_none();
+        let Some(keeper) = self.pipeline.keeper().filter(|_| is_own) else { return Ok(()) };
+        let mut changes = keeper.take_aside();
+        changes.extend(keeper.seen_later().await);
+        for changed in changes {
             let at = changed.at;
             self.record.add(Entry::Changed(changed))?;
             keeper.noted(at);
         }
         Ok(())
+    }
+
+    /// Whoever notes what happens to files, if somebody does.
+    pub fn keeper(&self) -> Option<&Keeper> {
+        self.pipeline.keeper()
     }
 }

@@ -204,7 +204,11 @@ impl Store {
     fn begin(&self, header: Header) -> Result<(Log, Session), LogError> {
         let mut log = Log::create(&self.file_of(&header))?;
         self.close_to_others();
-        log.append(&Entry::Session(header.clone()))?;
+        if let Err(error) = log.append(&Entry::Session(header.clone())) {
+            // One without a first line is of no use to anybody.
+            fs::remove_file(log.path()).ok();
+            return Err(error);
+        }
         Ok((log, Session::new(header)))
     }
 

@@ -1,13 +1,15 @@
 //! Looking after sessions that nobody works on: renaming, archiving, removing, and making old files small.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::chronicle::Chronicle;
 use crate::entry::{Entry, Header, TitledBy};
+use crate::held::PRIVATE_FILE;
 use crate::lock::lock;
 use crate::log::LogError;
 use crate::store::{CHILDREN, OpenError, Store, id_of};
@@ -78,7 +80,7 @@ impl Store {
         let id = id_of(&path).to_owned();
         let _held = hold(&path)?;
         if let Some(header) = header_of(&path) {
-            for child in self.children_files(Path::new(&header.directory), &header.session) {
+            for child in self.workers(&header) {
                 let _held = hold(&child)?;
                 remove_all(&child)?;
             }
@@ -188,11 +190,19 @@ fn put(target: &Path, bytes: &[u8], used: SystemTime) -> io::Result<()> {
     let mut name = target.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    let mut file = File::create(&part)?;
-    file.write_all(bytes)?;
-    file.set_modified(used)?;
-    file.sync_all()?;
-    fs::rename(&part, target)
+    // What was left of an attempt may be open to others.
+    fs::remove_file(&part).ok();
+    let mut how = OpenOptions::new();
+    let file = how.write(true).create_new(true).mode(PRIVATE_FILE).open(&part)?;
+    let written = (&file)
+        .write_all(bytes)
+        .and_then(|()| file.set_modified(used))
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&part, target));
+    if written.is_err() {
+        fs::remove_file(&part).ok();
+    }
+    written
 }
 
 #[cfg(test)]

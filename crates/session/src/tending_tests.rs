@@ -40,6 +40,11 @@ fn sessions_of_last_week_become_small_and_stay_as_they_were() {
     assert!(young.is_file() && !old.exists());
     let small = old.with_extension("jsonl.zst");
     assert!(small.is_file());
+    let mode = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&small), 0o600, "for nobody else in either form");
 
     assert_eq!(store.peek(&id).unwrap().title(), "an old matter");
     assert_eq!(store.list(None).len(), 2);
@@ -51,6 +56,8 @@ fn sessions_of_last_week_become_small_and_stay_as_they_were() {
 
     let (mut log, session, notices) = store.open(&id).unwrap();
     assert!(notices.is_empty() && !small.exists());
+    assert_eq!(mode(&old), 0o600);
+    assert_eq!(mode(&store.index_file()), 0o600);
     assert_eq!(std::fs::read(&old).unwrap(), before);
     assert_eq!(session.title(), "an old matter");
     prompt(&mut log, "again");
@@ -86,16 +93,20 @@ fn a_crash_between_two_forms_leaves_one_session() {
 fn a_removed_session_takes_all_that_is_its_own_with_it() {
     let (_folder, store) = store();
     let (log, session) = store.create(Path::new("/a"), "test").unwrap();
-    let (child, _) = store.create_child(&session.header, "test").unwrap();
+    let (child, working) = store.create_child(&session.header, "test").unwrap();
+    // Work that was given on.
+    let (grandchild, _) = store.create_child(&working.header, "test").unwrap();
     let (other, _) = store.create(Path::new("/a"), "test").unwrap();
     let outputs = Store::outputs(&log);
     std::fs::create_dir(&outputs).unwrap();
     std::fs::write(outputs.join("tool_x"), "much").unwrap();
     let (path, child_path) = (log.path().to_owned(), child.path().to_owned());
-    drop((log, child));
+    let grandchild_path = grandchild.path().to_owned();
+    drop((log, child, grandchild));
     let id = store.delete(&session.header.session).unwrap();
     assert_eq!(id, session.header.session);
     assert!(!path.exists() && !outputs.exists() && !child_path.exists());
+    assert!(!grandchild_path.exists());
     assert!(other.path().is_file());
     assert!(matches!(store.delete(&id), Err(OpenError::Unknown(_))));
 }
@@ -109,7 +120,7 @@ fn a_renamed_or_archived_session_is_not_the_one_used_last() {
     store.rename(&id, "A  better\nname").unwrap();
     store.archive(&id, true).unwrap();
     let session = store.peek(&id).unwrap();
-    assert_eq!((session.title().as_str(), session.is_archived()), ("A  bettername", true));
+    assert_eq!((session.title().as_str(), session.is_archived()), ("A better name", true));
     assert_eq!(store.newest(Path::new("/a")).unwrap(), young);
     let mut index = Index::open(&store).unwrap();
     let titles = |archived, index: &mut Index| {
@@ -117,7 +128,7 @@ fn a_renamed_or_archived_session_is_not_the_one_used_last() {
         index.list(&wanted).unwrap().into_iter().map(|l| l.title).collect::<Vec<_>>()
     };
     assert_eq!(titles(false, &mut index), ["young"]);
-    assert_eq!(titles(true, &mut index), ["A  bettername"]);
+    assert_eq!(titles(true, &mut index), ["A better name"]);
     store.archive(&id, false).unwrap();
     assert_eq!(titles(false, &mut Index::open(&store).unwrap()).len(), 2);
 }

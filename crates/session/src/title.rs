@@ -45,7 +45,9 @@ pub(crate) fn from_prompt(text: &str) -> String {
 
 /// One line of at most so many characters, cut between words.
 pub fn shortened(text: &str) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+    // Words stay apart, whatever stood between them.
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean: String = line.chars().filter(|c| !c.is_control()).collect();
     if clean.chars().count() <= TITLE_CHARS {
         return clean.trim().to_owned();
     }

@@ -127,7 +127,7 @@ impl Plan {
 
     /// What the call may change of files. Our own tools declare what they write; of a command, and of
     /// what others brought, nobody knows.
-    pub(crate) fn reach(&self, workspace: &Workspace, own: bool) -> Reach {
+    pub fn reach(&self, workspace: &Workspace, own: bool) -> Reach {
         let mut reach = Reach { what: self.summary.clone(), ..Reach::default() };
         for access in &self.accesses {
             match access {

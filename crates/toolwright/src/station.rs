@@ -202,6 +202,7 @@ impl Employer {
         let gate = self.gate.below(policy, &agent.name).with_hooks(Arc::clone(&hooks));
         let gate = Arc::new(gate);
         let registry = bench.registry_for(&Jobs::default(), Some(&session), Some(&hooks));
+        scripts.noted_by(self.keeper.as_ref());
         scripts.register(&registry, &gate, &session.header.session, &agent.name).await;
         let usual = Budget::default();
         let steps = agent.steps.or(bench.config.settings.steps);

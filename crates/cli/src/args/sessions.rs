@@ -18,7 +18,7 @@ pub struct Sessions {
     pub search: Option<String>,
     /// Only so many, the newest
     #[arg(short = 'n', long, value_name = "N", visible_alias = "max-count")]
-    pub limit: Option<usize>,
+    pub limit: Option<std::num::NonZeroUsize>,
     /// Those that were put away
     #[arg(long)]
     pub archived: bool,

@@ -229,3 +229,54 @@ fn a_session_of_another_program_is_taken_in_and_goes_on_with_a_model_that_is_her
     std::fs::create_dir(folder.work().join("empty")).unwrap();
     folder.tw(&["import", "empty"]).expect(2);
 }
+
+#[test]
+fn a_folder_of_claude_code_gives_one_session_with_its_agents_and_a_folder_without_any_is_said_to_be_one()
+ {
+    let line = |uuid: &str, parent: Value, role: &str, content: Value, agent: Option<&str>| {
+        let mut line = json!({
+            "uuid": uuid, "parentUuid": parent, "type": role, "sessionId": "s-1", "cwd": "/gone",
+            "isSidechain": agent.is_some(), "timestamp": "2026-01-02T03:04:05.000Z",
+            "message": { "id": uuid, "role": role, "model": "claude-x", "content": content },
+        });
+        if let Some(agent) = agent {
+            line["agentId"] = json!(agent);
+        }
+        line
+    };
+    let call =
+        json!([{ "type": "tool_use", "id": "t1", "name": "Task", "input": { "prompt": "Count" } }]);
+    let result = json!([{ "type": "tool_result", "tool_use_id": "t1", "content": "11" }]);
+    let mut answered = line("r", json!("a"), "user", result, None);
+    answered["toolUseResult"] = json!({ "agentId": "x" });
+    let main = [
+        line("u", Value::Null, "user", json!("Count the words"), None),
+        line("a", json!("u"), "assistant", call, None),
+        answered,
+    ];
+    let work = [
+        line("w", Value::Null, "user", json!("Count"), Some("x")),
+        line(
+            "v",
+            json!("w"),
+            "assistant",
+            json!([{ "type": "text", "text": "Eleven." }]),
+            Some("x"),
+        ),
+    ];
+    let text = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let folder = folder()
+        .file("theirs/s-1.jsonl", &text(&main))
+        // Sorted before the session that it belongs to.
+        .file("theirs/agent-x.jsonl", &text(&work))
+        .file("other/package.json", "{}");
+    let taken = folder.tw(&["import", "theirs"]).expect(0);
+    assert!(taken.stdout.contains("1 calls, 1 sessions of agents"), "{}", taken.stdout);
+    assert_eq!(list(&folder, &[]).len(), 1);
+    let again = folder.tw(&["import", "theirs/s-1.jsonl"]).expect(0);
+    assert!(again.stderr.contains("is here already"), "{}", again.stderr);
+    let page = folder.tw(&["export", "--format", "html"]).expect(0).stdout;
+    assert!(page.contains("Eleven."), "the work stands in the call");
+    let none = folder.tw(&["import", "other"]).expect(1);
+    assert!(none.stderr.contains("no session was found in other"), "{}", none.stderr);
+}

@@ -59,10 +59,46 @@ fn ten_processes_with_a_session_each_do_not_get_in_each_others_way() {
     let folder = folder().with_model(&server, Wire::Anthropic);
     let children: Vec<_> =
         (0..10).map(|_| folder.start(&["run", "--auto", "-m", "anthropic/m", "go"])).collect();
+    // And somebody looks at the list of them meanwhile.
+    for _ in 0..3 {
+        folder.tw(&["sessions", "--json", "--search", "go"]).expect(0);
+    }
     for child in children {
         let run = child.wait();
-        assert!(!run.stderr.contains("in use"), "{}", run.stderr);
+        for word in ["in use", "locked"] {
+            assert!(!run.stderr.contains(word), "{}", run.stderr);
+        }
         run.expect(0);
     }
     assert_eq!(folder.session_files().len(), 10);
+}
+
+#[test]
+fn what_is_shown_tells_a_command_that_failed_and_what_is_to_be_done_and_both_go_back_with_an_undo()
+{
+    let todos = |names: &[&str]| {
+        let list: Vec<Value> =
+            names.iter().map(|name| json!({"content": name, "status": "in_progress"})).collect();
+        Answer::call("todowrite", json!({ "todos": list }))
+    };
+    let server = ModelServer::start([
+        todos(&["first"]),
+        Answer::text("Noted."),
+        todos(&["first", "second"]),
+        Answer::call("bash", json!({"command": "exit 3"})),
+        Answer::text("Noted too."),
+        Answer::text("Again."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    folder.tw(&["run", "--auto", "-m", "anthropic/m", "one"]).expect(0);
+    folder.tw(&["run", "--auto", "-c", "-m", "anthropic/m", "two"]).expect(0);
+    let shown = folder.tw(&["show"]).expect(0).stdout;
+    assert!(shown.contains("✗ bash") && shown.contains("exit code 3"), "{shown}");
+    assert!(shown.ends_with("To do:\n  ▸ first\n  ▸ second\n"), "{shown}");
+    folder.tw(&["undo"]).expect(0);
+    let shown = folder.tw(&["show"]).expect(0).stdout;
+    assert!(shown.ends_with("To do:\n  ▸ first\n"), "{shown}");
+    folder.tw(&["redo"]).expect(0);
+    assert!(folder.tw(&["show"]).expect(0).stdout.contains("▸ second"));
+    folder.tw(&["sessions", "-n", "0"]).expect(2);
 }

@@ -369,3 +369,37 @@ fn it_can_be_turned_off_and_an_untrusted_folder_cannot_set_the_quota() {
     folder.tw(&["undo"]).expect(0);
     assert!(!folder.work().join("a.txt").exists());
 }
+
+#[test]
+fn what_a_plugin_wrote_between_calls_goes_back_too() {
+    let server = ModelServer::start([Answer::text("Done.")]);
+    let plugin = r#"
+import { writeFileSync, appendFileSync, unlinkSync } from "fs"
+import { writeFile } from "fs/promises"
+export const P = async () => ({
+  "chat.message": async () => {
+    writeFileSync("new/file.txt".replace("/", "-"), "made")
+    appendFileSync("log.txt", "more\n")
+    unlinkSync("old.txt")
+    await Promise.all(["p", "q"].map((name) => writeFile(name + ".txt", name)))
+  },
+})"#;
+    let folder = folder()
+        .with_model(&server, Wire::Anthropic)
+        .file(".toolwright/plugin/p.ts", plugin)
+        .file("log.txt", "first\n")
+        .file("old.txt", "old")
+        .file("p.txt", "before");
+    folder.tw(&["run", "--trust", "--auto", "-m", "anthropic/m", "go"]).expect(0);
+    assert_eq!(folder.read("log.txt"), "first\nmore\n");
+    assert_eq!((folder.read("p.txt"), folder.read("q.txt")), ("p".into(), "q".into()));
+    assert!(!folder.root().join("w").join("old.txt").exists());
+    folder.tw(&["undo"]).expect(0);
+    assert_eq!(folder.read("log.txt"), "first\n");
+    assert_eq!((folder.read("old.txt"), folder.read("p.txt")), ("old".into(), "before".into()));
+    for made in ["new-file.txt", "q.txt"] {
+        assert!(!folder.path().join(made).exists(), "{made}");
+    }
+    folder.tw(&["redo"]).expect(0);
+    assert_eq!(folder.read("q.txt"), "q");
+}

@@ -18,6 +18,11 @@ const FILE_CAP_BYTES: u64 = 32 << 20;
 /// Entries of one listing.
 const LISTING_CAP: usize = 100_000;
 
+/// All others ask once for what they change.
+pub(super) fn only_looks(op: &str) -> bool {
+    matches!(op, "readFile" | "readdir" | "stat" | "realpath" | "readlink")
+}
+
 impl Host {
     pub(super) async fn file(&self, op: &str, payload: &Value, guard: Option<&dyn Guard>) -> Done {
         let named = payload["path"].as_str().unwrap_or_default();

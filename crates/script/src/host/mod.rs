@@ -22,6 +22,10 @@ const NOTICES_CAP: usize = 64;
 pub trait Guard: Send + Sync {
     /// Must be allowed before it happens; the words of a refusal reach the script.
     fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>>;
+    /// A change of a file that was asked for has happened, or cannot.
+    fn done(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
     fn progress(&self, _text: &str) {}
     /// Another tool, for scripts that may call them.
     fn call_tool<'a>(
@@ -177,7 +181,11 @@ impl Host {
         guard: Option<Arc<dyn Guard>>,
     ) -> Done {
         if let Some(op) = op.strip_prefix("fs.") {
-            return self.file(op, &payload, guard.as_deref()).await;
+            let done = self.file(op, &payload, guard.as_deref()).await;
+            if let Some(guard) = guard.filter(|_| !files::only_looks(op)) {
+                guard.done().await;
+            }
+            return done;
         }
         match op {
             "sleep" => {

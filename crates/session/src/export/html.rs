@@ -4,6 +4,7 @@
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use serde_json::Value;
 
+use super::ansi;
 use super::parts::{Shown, Tool, bill, child, date, duration, orphans, shown, text, voice};
 
 const STYLE: &str = include_str!("page.css");
@@ -144,21 +145,26 @@ fn write_tool(form: &Value, tool: &Tool<'_>, out: &mut String, level: usize) {
     let shows = tool.diff.is_some_and(|diff| diff.lines().count() <= OPEN_LINES * 3);
     let open = if shows { " open" } else { "" };
     out.push_str(&format!(
-        "<details class=\"{class}\"{open}><summary><b>{}</b> <code>{}</code> <span>{}</span> <i>{}</i></summary>\n",
+        "<details class=\"{class}\"{open}><summary><i>{}</i><b>{}</b> <code>{}</code> <span>{}</span></summary>\n",
+        duration(tool.milliseconds),
         tool.mark,
         escaped(tool.name),
         escaped(tool.title),
-        duration(tool.milliseconds),
     ));
     match tool.diff {
         Some(diff) => out.push_str(&format!("<pre class=\"diff\">{}</pre>\n", coloured(diff))),
-        None => write_input(tool.input, out),
+        None => write_input(tool, out),
     }
     // Where the change itself is seen, a word that it was made says nothing more.
     let says_more = tool.failed || tool.diff.is_none() || tool.output.trim().lines().count() > 1;
     if says_more && !tool.output.trim().is_empty() {
-        let name = if tool.failed { "Error" } else { "Output" };
-        out.push_str(&format!("<h6>{name}</h6><pre>{}</pre>\n", escaped(tool.output.trim_end())));
+        let name = match (tool.exit, tool.failed) {
+            (Some(status), _) if status != 0 => format!("Output, exit status {status}"),
+            (_, true) => "Error".to_owned(),
+            (_, false) => "Output".to_owned(),
+        };
+        let output = ansi::marked(tool.output.trim_end(), escaped);
+        out.push_str(&format!("<h6>{name}</h6><pre>{output}</pre>\n"));
     }
     tool.files.iter().for_each(|file| write_file(file, out));
     if let Some(work) = tool.child.and_then(|id| child(form, id)) {
@@ -167,9 +173,10 @@ fn write_tool(form: &Value, tool: &Tool<'_>, out: &mut String, level: usize) {
     out.push_str("</details>\n");
 }
 
-/// A command or a text as it is, the rest as names and values.
-fn write_input(input: &Value, out: &mut String) {
-    let Some(fields) = input.as_object().filter(|fields| !fields.is_empty()) else { return };
+/// A command or a text as it is, the rest as names and values. What the title says already is left out.
+fn write_input(tool: &Tool<'_>, out: &mut String) {
+    let Some(fields) = tool.input.as_object() else { return };
+    let fields = fields.iter().filter(|(_, value)| value.as_str() != Some(tool.title));
     for (name, value) in fields {
         let value = match value {
             Value::String(text) => text.clone(),
@@ -205,6 +212,7 @@ fn coloured(diff: &str) -> String {
 fn rendered(markdown: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let markdown = ansi::plain(markdown);
     let markdown: String = markdown.chars().filter(|letter| !turns_text(*letter)).collect();
     let events = Parser::new_ext(&markdown, options).map(|event| match event {
         Event::Html(tag) | Event::InlineHtml(tag) => Event::Text(tag),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::ansi;
 use super::parts::{Shown, Tool, bill, child, date, duration, orphans, shown, speaker, text};
 
 /// The whole conversation, from the export form.
@@ -84,7 +85,7 @@ fn write_tool(form: &Value, tool: &Tool<'_>, level: usize, out: &mut String) {
     }
     if !tool.output.trim().is_empty() {
         let name = if tool.failed { "Error" } else { "Output" };
-        out.push_str(&format!("\n{name}:\n\n{}", fenced("", tool.output)));
+        out.push_str(&format!("\n{name}:\n\n{}", fenced("", &ansi::plain(tool.output))));
     }
     for file in &tool.files {
         if let Shown::File { mime, name, .. } = file {

@@ -26,6 +26,8 @@ pub(super) struct Tool<'a> {
     pub(super) title: &'a str,
     pub(super) mark: &'static str,
     pub(super) failed: bool,
+    /// Of a command.
+    pub(super) exit: Option<i64>,
     pub(super) input: &'a Value,
     pub(super) output: &'a str,
     pub(super) diff: Option<&'a str>,
@@ -85,6 +87,7 @@ fn tool(part: &Value) -> Tool<'_> {
         title,
         mark,
         failed: !done || mark == "✗",
+        exit: metadata["exit"].as_i64(),
         input: &state["input"],
         output: text(if done { &state["output"] } else { &state["error"] }),
         diff: metadata["diff"].as_str().filter(|diff| !diff.trim().is_empty()),

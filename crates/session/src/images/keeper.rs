@@ -95,6 +95,7 @@ pub struct Keeper {
     pub(super) memory: Option<PathBuf>,
     /// Whether jobs run.
     jobs: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    pub(super) aside: Arc<StdMutex<Vec<Changed>>>,
 }
 
 /// A call under way.
@@ -178,7 +179,7 @@ impl Watch {
 impl Keeper {
     /// `memory` is a file of the session's own.
     pub fn new(watch: Watch, memory: Option<PathBuf>) -> Self {
-        Self { watch, turn: Arc::default(), memory, jobs: None }
+        Self { watch, turn: Arc::default(), memory, jobs: None, aside: Arc::default() }
     }
 
     /// Asks this whether something goes on in the background.
@@ -226,9 +227,11 @@ impl Keeper {
     pub async fn before(&self, reach: Reach) -> (Ticket, Vec<Changed>) {
         let keeper = self.clone();
         let (sender, receiver) = oneshot::channel();
+        let waiting = StopOnDrop(Arc::default());
+        let stop = Arc::clone(&waiting.0);
         // In a task of its own: whoever waits for it may be gone before it is done.
         tokio::spawn(async move {
-            if let Err((ticket, log)) = sender.send(keeper.clone().prepare(reach).await) {
+            if let Err((ticket, log)) = sender.send(keeper.clone().prepare(reach, &stop).await) {
                 let settled = keeper.clone().settle(ticket, false).await;
                 // Nobody is left who would tell.
                 log.iter().chain(&settled).for_each(|changed| keeper.noted(changed.at));
@@ -253,7 +256,7 @@ impl Keeper {
         }
         let mut changed = self.changed("a job in the background", true);
         changed.by.background = true;
-        self.look(&mut seen, &mut changed).await;
+        self.look(&mut seen, &mut changed, &Arc::default()).await;
         // What is left of a command without being a job is not followed beyond its turn.
         seen.lingering = self.jobs.as_ref().is_some_and(|are_running| are_running());
         if changed.is_empty() {
@@ -263,7 +266,7 @@ impl Keeper {
         Some(changed)
     }
 
-    async fn prepare(self, reach: Reach) -> (Ticket, Vec<Changed>) {
+    async fn prepare(self, reach: Reach, stop: &Arc<AtomicBool>) -> (Ticket, Vec<Changed>) {
         let mut seen = Arc::clone(&self.watch.seen).lock_owned().await;
         self.catch_up(&mut seen);
         let mut log = Vec::new();
@@ -273,7 +276,11 @@ impl Keeper {
         earlier.by.background = true;
         if reach.anything {
             let known = seen.table.is_some();
-            self.look(&mut seen, &mut earlier).await;
+            self.look(&mut seen, &mut earlier, stop).await;
+            // The call will not be made. The next one looks again.
+            if !known && stop.load(Ordering::Relaxed) {
+                return (Ticket::empty(), Vec::new());
+            }
             if !known || !others {
                 earlier = Changed { changes: Vec::new(), lost: Vec::new(), ..earlier };
             }
@@ -338,7 +345,7 @@ impl Keeper {
             seen.lingering |= lingers;
             let was = std::mem::take(&mut seen.heads);
             let repositories = own_folders(&seen);
-            self.look(&mut seen, &mut changed).await;
+            self.look(&mut seen, &mut changed, &Arc::default()).await;
             let is = heads(&seen);
             for path in repositories.into_iter().filter(|path| !path.exists()) {
                 let why = "the state of a repository is not kept".to_owned();
@@ -371,7 +378,7 @@ impl Keeper {
         Changed { turn: self.turn(), at: now(), by, ..Changed::default() }
     }
 
-    fn turn(&self) -> EntryId {
+    pub(super) fn turn(&self) -> EntryId {
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -425,15 +432,20 @@ impl Keeper {
     }
 
     /// Looks at the workspace and adds to `changed` what has become different. The first look finds
-    /// nothing different.
-    pub(super) async fn look(&self, seen: &mut Seen, changed: &mut Changed) {
+    /// nothing different, and `stop` ends it: it may take long, and nothing was noted yet.
+    pub(super) async fn look(
+        &self,
+        seen: &mut Seen,
+        changed: &mut Changed,
+        stop: &Arc<AtomicBool>,
+    ) {
         if let Some(why) = &self.watch.place.unfit {
             seen.given_up = Some(why.clone());
         }
         if seen.given_up.is_some() {
             return;
         }
-        match self.try_look(seen).await {
+        match self.try_look(seen, stop).await {
             Ok(differences) => {
                 if let Some(file) = &mut seen.file {
                     let told = |d: &Difference| file.set(&d.path, d.after.as_ref(), changed.at);
@@ -442,6 +454,7 @@ impl Keeper {
                 let noted = differences.into_iter().filter(|d| !self.watch.is_written(&d.path));
                 self.tell(noted.collect(), seen.copies.clone(), changed).await;
             }
+            Err(ScanError::Stopped) => seen.table = None,
             Err(error) => {
                 seen.table = None;
                 let root = self.watch.place.root.display();
@@ -450,12 +463,19 @@ impl Keeper {
         }
     }
 
-    async fn try_look(&self, seen: &mut Seen) -> Result<Vec<Difference>, ScanError> {
+    async fn try_look(
+        &self,
+        seen: &mut Seen,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<Difference>, ScanError> {
         let place = Arc::clone(&self.watch.place);
         let first = seen.table.is_none();
+        // A later look is short, and stopping it would lose what is known.
+        let stop = if first { Arc::clone(stop) } else { Arc::default() };
         let mut hidden = std::mem::take(&mut seen.hidden);
+        let stopped = Arc::clone(&stop);
         let work = move || {
-            let stop = AtomicBool::new(false);
+            let stop = stopped;
             let mut found = scan(&place.root, &place.leave_out, &stop)?;
             let clean = add_tracked(&mut found, &mut hidden, first);
             Ok::<_, ScanError>((found, clean, hidden))
@@ -463,11 +483,10 @@ impl Keeper {
         let (found, candidates, hidden) = blocking(work).await?;
         seen.hidden = hidden;
         let place = Arc::clone(&self.watch.place);
-        let stop = AtomicBool::new(false);
         match seen.table.take() {
             Some(mut table) => {
                 let work = move || {
-                    let differences = table.renew(found, &place.images, &stop)?;
+                    let differences = table.renew(found, &place.images);
                     Ok((table, differences))
                 };
                 let (table, differences) = blocking(work).await?;
@@ -517,6 +536,15 @@ impl Keeper {
         }
         changed.changes.sort_by(|a, b| a.path.cmp(&b.path));
         changed.lost = unkept(&changed.changes);
+    }
+}
+
+/// Whoever waited for a look is gone.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use super::*;
 use crate::entry::Entry;
@@ -428,4 +429,29 @@ async fn a_change_within_one_tick_of_the_clock_is_seen() {
     }
     assert!(rig.undo(&UndoOptions::default()).unwrap().is_complete());
     assert_eq!(rig.text("a"), "0");
+}
+
+#[tokio::test]
+async fn a_first_look_that_nobody_waits_for_any_more_ends_and_the_next_one_is_whole() {
+    let mut rig = Rig::new();
+    rig.put("a", "one");
+    rig.say("go");
+    let anything = || Reach { what: "x".into(), anything: true, ..Reach::default() };
+    let held = Arc::clone(&rig.keeper.watch.seen).lock_owned().await;
+    let mut waiting = Box::pin(rig.keeper.before(anything()));
+    // It has begun, and stands behind us.
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("it cannot be done"),
+        () = std::future::ready(()) => {}
+    }
+    tokio::task::yield_now().await;
+    drop(waiting);
+    drop(held);
+    let seen = Arc::clone(&rig.keeper.watch.seen).lock_owned().await;
+    assert!(seen.table.is_none(), "nothing was looked at");
+    drop(seen);
+    rig.command("echo two > a").await;
+    assert!(rig.undo(&UndoOptions::default()).unwrap().is_complete());
+    assert_eq!(rig.text("a"), "one");
 }

@@ -28,7 +28,7 @@ impl Keeper {
         // Without them, what they held is told as lost.
         seen.copies = Copies::open(&Copies::path(&path)).ok().map(Arc::new);
         let mut changed = Changed { turn, ..self.changed(&what, true) };
-        self.look(&mut seen, &mut changed).await;
+        self.look(&mut seen, &mut changed, &Arc::default()).await;
         seen.copies = None;
         // What happened later was somebody else.
         let (own, later) = changed.changes.into_iter().partition(|c| is_older(&c.path, died));

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -230,17 +230,9 @@ impl Table {
     }
 
     /// A later look: only what looks different is read.
-    pub(super) fn renew(
-        &mut self,
-        scan: Scan,
-        images: &Images,
-        stop: &AtomicBool,
-    ) -> Result<Vec<Difference>, ScanError> {
+    pub(super) fn renew(&mut self, scan: Scan, images: &Images) -> Vec<Difference> {
         let mut differences = Vec::new();
         for (path, facts) in &scan.entries {
-            if stop.load(Ordering::Relaxed) {
-                return Err(ScanError::Stopped);
-            }
             differences.extend(self.look(path, *facts, images));
         }
         let missing: Vec<PathBuf> =
@@ -260,7 +252,7 @@ impl Table {
         // What was ignored once may have been there all the time.
         self.ignored.extend(scan.ignored);
         self.repositories = scan.repositories;
-        Ok(differences)
+        differences
     }
 
     /// What has become of one path that is there.

@@ -4,6 +4,7 @@
 //! files: declared writes exactly, and for what a command may do, the difference between two looks at
 //! the workspace. [`Scene`] brings files back. Nothing here ever writes to a repository's own state.
 
+mod aside;
 mod beside;
 mod change;
 mod copies;

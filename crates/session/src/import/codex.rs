@@ -20,8 +20,13 @@ const FRAMES: &[&str] = &[
     "<skills_instructions>",
     "<collaboration_mode>",
     "<turn_aborted>",
+    "<skill>",
+    "<subagent_notification>",
     "# AGENTS.md instructions",
 ];
+
+/// A command that the person ran, with its output.
+const OWN_COMMAND: &str = "<user_shell_command>";
 
 pub(super) fn is_codex(lines: &[Value]) -> bool {
     lines.iter().take(5).any(|line| {
@@ -159,6 +164,11 @@ impl Reader {
                 let name = text(&item["type"]).trim_end_matches("_call").to_owned();
                 self.part(at, ReplyPart::ServerTool { name, opaque: item.clone() });
             }
+            // States of the folder, and lists of tools: nothing that was said.
+            "ghost_snapshot" | "tool_search_output" => {}
+            "compaction" | "compaction_summary" | "context_compaction" => {
+                self.builder.left_out("notes that only Codex's server can read");
+            }
             other => self.builder.left_out(format!("items of the kind \"{other}\"")),
         }
     }
@@ -173,7 +183,9 @@ impl Reader {
                 },
                 _ => {
                     let said = text(&part["text"]);
-                    if FRAMES.iter().any(|frame| said.trim_start().starts_with(frame)) {
+                    if said.trim_start().starts_with(OWN_COMMAND) {
+                        self.builder.note(at, said);
+                    } else if FRAMES.iter().any(|frame| said.trim_start().starts_with(frame)) {
                         self.instructions += 1;
                     } else if !said.is_empty() {
                         content.push(Content::text(said));
@@ -288,12 +300,13 @@ impl Reader {
             }
             "item_completed" if event["item"]["type"] == "FileChange" => {
                 let item = &event["item"];
-                self.diffs.insert(text(&item["id"]).to_owned(), diff_of(&item["changes"]));
+                self.changed(text(&item["id"]), diff_of(&item["changes"]));
             }
-            "patch_apply_begin" => {
+            "patch_apply_begin" | "patch_apply_end" => {
                 let diff = diff_of(&event["changes"]);
-                self.diffs.insert(text(&event["call_id"]).to_owned(), diff);
+                self.changed(text(&event["call_id"]), diff);
             }
+            "thread_rolled_back" => self.rolled_back(event["num_turns"].as_u64().unwrap_or(0)),
             "thread_name_updated" => {
                 self.builder.title = event["thread_name"].as_str().map(str::to_owned);
             }
@@ -304,6 +317,29 @@ impl Reader {
                 self.builder.pieces.push(Piece::Answer(answer));
             }
             _ => {}
+        }
+    }
+
+    /// The result may be there already, or come later.
+    fn changed(&mut self, call: &str, diff: String) {
+        let answers = self.builder.pieces.iter_mut().rev().filter_map(|piece| match piece {
+            Piece::Answer(answer) => Some(answer),
+            _ => None,
+        });
+        let settled = answers.flat_map(|answer| &mut answer.results).find(|r| r.call == call);
+        match settled {
+            Some(result) => result.outcome.details = json!({ "diff": diff }),
+            None => drop(self.diffs.insert(call.to_owned(), diff)),
+        }
+    }
+
+    /// The person went back: what they said last, and what followed, no longer counts.
+    fn rolled_back(&mut self, turns: u64) {
+        for _ in 0..turns {
+            let prompt = |piece: &Piece| matches!(piece, Piece::Prompt { .. });
+            let Some(at) = self.builder.pieces.iter().rposition(prompt) else { return };
+            self.builder.pieces.truncate(at);
+            self.builder.left_out("turns that were taken back");
         }
     }
 

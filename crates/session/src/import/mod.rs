@@ -2,9 +2,15 @@
 
 mod build;
 mod claude;
+#[cfg(test)]
+mod claude_tests;
 mod codex;
+mod database;
 mod opencode;
 mod pi;
+mod source;
+#[cfg(test)]
+mod source_tests;
 #[cfg(test)]
 mod tests;
 
@@ -21,16 +27,22 @@ use crate::store::Store;
 use crate::title::shortened;
 use build::Builder;
 
+pub use source::Source;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(
-        "this is no session that can be imported; known are OpenCode's export (JSON), and the session files (JSON lines) of Codex, Claude Code and pi"
+        "this is no session that can be imported; known are OpenCode's export (JSON), its database and its folder of sessions, and the session files (JSON lines) of Codex, Claude Code and pi"
     )]
     Unknown,
     #[error("there is nothing in this session: no prompt and no answer")]
     Empty,
     #[error("the file ends in the middle or is damaged: {0}")]
     Damaged(String),
+    #[error("it cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("its database cannot be read: {0}")]
+    Database(#[from] rusqlite::Error),
 }
 
 /// A session that was read and is not kept yet.
@@ -93,6 +105,11 @@ impl Foreign {
 
 /// Reads a session of whatever program wrote it.
 pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
+    read_with(bytes, &[])
+}
+
+/// The same, with the files of agents that worked for it, where a program keeps those apart.
+pub fn read_with(bytes: &[u8], workers: &[Vec<u8>]) -> Result<Foreign, ImportError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
     if let Ok(whole) = serde_json::from_str::<Value>(text)
@@ -101,14 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
     {
         return opencode::read(&whole);
     }
-    let mut lines = Vec::new();
-    let mut broken = 0_usize;
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        match serde_json::from_str::<Value>(line) {
-            Ok(value) => lines.push(value),
-            Err(_) => broken += 1,
-        }
-    }
+    let (lines, broken) = json_lines(text);
     if lines.is_empty() {
         // It began as JSON and did not come to its end.
         return match text.starts_with('{') && text.contains("\"messages\"") {
@@ -121,7 +131,8 @@ pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
     } else if codex::is_codex(&lines) {
         codex::read(&lines)?
     } else if claude::is_claude(&lines) {
-        claude::read(&lines)?
+        let files = workers.iter().map(|bytes| json_lines(&String::from_utf8_lossy(bytes)).0);
+        claude::read(&lines, &files.collect::<Vec<_>>())?
     } else {
         return Err(ImportError::Unknown);
     };
@@ -129,6 +140,14 @@ pub fn read(bytes: &[u8]) -> Result<Foreign, ImportError> {
         foreign.notices.push(format!("{broken} lines could not be read and are missing"));
     }
     Ok(foreign)
+}
+
+/// The lines that can be read, and the number of those that cannot.
+fn json_lines(text: &str) -> (Vec<Value>, usize) {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let read: Vec<_> = lines.map(serde_json::from_str::<Value>).collect();
+    let broken = read.iter().filter(|line| line.is_err()).count();
+    (read.into_iter().flatten().collect(), broken)
 }
 
 impl Store {
@@ -139,7 +158,13 @@ impl Store {
         directory: &Path,
         made_by: &str,
     ) -> Result<String, LogError> {
-        self.keep_below(foreign, directory, made_by, &id_at(foreign.created), None)
+        let id = id_at(foreign.created);
+        let kept = self.keep_below(foreign, directory, made_by, &id, None);
+        if kept.is_err() {
+            // Half a session would be taken for one that is here.
+            self.delete(&id).ok();
+        }
+        kept
     }
 
     fn keep_below(

@@ -26,7 +26,13 @@ pub(super) fn read(whole: &Value) -> Result<Foreign, ImportError> {
     // Where each message begins, for what names one.
     let mut begins: HashMap<&str, usize> = HashMap::new();
     let messages = whole["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for message in messages {
+    // Gone back to before this one, and nothing was said since.
+    let back_to = whole["info"]["revert"]["messageID"].as_str();
+    let undone = messages.iter().position(|m| back_to.is_some_and(|id| m["info"]["id"] == id));
+    for _ in undone.unwrap_or(messages.len())..messages.len() {
+        builder.left_out("messages that were undone");
+    }
+    for message in &messages[..undone.unwrap_or(messages.len())] {
         let (info, parts) = (&message["info"], &message["parts"]);
         begins.insert(text(&info["id"]), builder.items());
         let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -98,7 +104,7 @@ fn user(builder: &mut Builder, info: &Value, parts: &[Value], begins: &HashMap<&
         }
     }
     if !content.is_empty() || notes.is_empty() {
-        let agent = text(&info["agent"]).to_owned();
+        let agent = info["agent"].as_str().or(info["mode"].as_str()).unwrap_or("build").to_owned();
         builder.pieces.push(Piece::Prompt { time: created, content, agent, model, steer });
     }
     // One item a message: what names a message must find it.

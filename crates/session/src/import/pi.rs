@@ -30,9 +30,12 @@ pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
     let mut model = Origin { provider: String::new(), model: String::new() };
     // Where each entry begins, for what names one.
     let mut begins: HashMap<&str, usize> = HashMap::new();
+    // The first version counted, with the header.
+    let mut counted = vec![0];
     let mut calls: HashMap<String, (String, u64)> = HashMap::new();
     for entry in branch {
         begins.insert(text(&entry["id"]), builder.items());
+        counted.push(builder.items());
         let at = time(&entry["timestamp"]);
         match text(&entry["type"]) {
             "message" => message(&mut builder, &entry["message"], at, &mut model, &mut calls),
@@ -43,6 +46,8 @@ pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
             "compaction" => {
                 let kept =
                     entry["firstKeptEntryId"].as_str().and_then(|id| begins.get(id).copied());
+                let number = entry["firstKeptEntryIndex"].as_u64();
+                let kept = kept.or(number.and_then(|n| counted.get(n as usize).copied()));
                 let keep_from = kept.unwrap_or_else(|| builder.items());
                 builder.pieces.push(Piece::Shortened {
                     time: at,

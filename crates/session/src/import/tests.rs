@@ -8,30 +8,33 @@ use crate::fold::Session;
 use crate::step::{Ending, Slot, Step, StepBlock};
 use crate::{Item, Store};
 
-fn lines(lines: &[Value]) -> Vec<u8> {
+pub(super) fn lines(lines: &[Value]) -> Vec<u8> {
     lines.iter().map(|line| format!("{line}\n")).collect::<String>().into_bytes()
 }
 
-struct Taken {
+pub(super) struct Taken {
     _folder: tempfile::TempDir,
-    store: Store,
-    session: Session,
-    notices: Vec<String>,
+    pub(super) store: Store,
+    pub(super) session: Session,
+    pub(super) notices: Vec<String>,
     from: &'static str,
 }
 
 /// Read, kept, and opened again as any session is.
-fn taken(bytes: &[u8]) -> Taken {
-    let foreign = read(bytes).unwrap();
+pub(super) fn taken(bytes: &[u8]) -> Taken {
+    taken_from(&read(bytes).unwrap())
+}
+
+pub(super) fn taken_from(foreign: &Foreign) -> Taken {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path().join("sessions"));
-    let id = store.keep(&foreign, Path::new("/here"), "test").unwrap();
+    let id = store.keep(foreign, Path::new("/here"), "test").unwrap();
     let (_, mut session, notices) = store.open(&id).unwrap();
     assert!(notices.is_empty());
     assert_valid(&mut session);
     // With what no model is sent any more.
     let session = store.peek(&id).unwrap();
-    Taken { _folder: folder, store, session, notices: foreign.notices, from: foreign.from }
+    Taken { _folder: folder, store, session, notices: foreign.notices.clone(), from: foreign.from }
 }
 
 /// What goes to a model has a result for each call, and ids that are unique.
@@ -55,7 +58,7 @@ fn assert_valid(session: &mut Session) {
     }
 }
 
-fn steps(session: &Session) -> Vec<&Step> {
+pub(super) fn steps(session: &Session) -> Vec<&Step> {
     let steps = session.items().iter().filter_map(|item| match item {
         Item::Step(step) => Some(step),
         _ => None,
@@ -63,7 +66,7 @@ fn steps(session: &Session) -> Vec<&Step> {
     steps.collect()
 }
 
-fn said(session: &Session) -> Vec<String> {
+pub(super) fn said(session: &Session) -> Vec<String> {
     let mut out = Vec::new();
     for item in session.items() {
         match item {

@@ -1,10 +1,14 @@
 //! The tables. A change of their meaning raises [`VERSION`]: an index of another version is thrown
 //! away and made again.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, Result};
+
+use crate::held::PRIVATE_FILE;
 
 const VERSION: i64 = 1;
 
@@ -70,7 +74,12 @@ CREATE VIRTUAL TABLE texts USING fts5(body, tokenize = 'unicode61 remove_diacrit
 /// Opens the file, or a place in memory, with the tables in it. An index of another version is emptied.
 pub(super) fn connect(path: Option<&Path>) -> Result<Connection> {
     let mut connection = match path {
-        Some(path) => Connection::open(path)?,
+        Some(path) => {
+            // What was said is in it: for nobody but its owner. SQLite tells what is wrong with it.
+            let mut how = OpenOptions::new();
+            how.append(true).create(true).mode(PRIVATE_FILE).open(path).ok();
+            Connection::open(path)?
+        }
         None => Connection::open_in_memory()?,
     };
     connection.busy_timeout(PATIENCE)?;

@@ -20,6 +20,7 @@ use toolwright_script::{
     Definition, Described, EXECUTE, ExecuteTool, Host, HostOptions, Kind, Program, ProgramTool,
     Script, ScriptTool,
 };
+use toolwright_session::images::Keeper;
 use toolwright_tool::{AnyTool, Registry, Source};
 
 use crate::secrets;
@@ -168,6 +169,11 @@ impl Scripts {
         if let Some(host) = &self.host {
             host.set_settings(settings);
         }
+    }
+
+    /// Who notes what plugins do to files.
+    pub(crate) fn noted_by(&self, keeper: Option<&Keeper>) {
+        self.post.set_keeper(keeper.cloned());
     }
 
     /// Whom plugins talk to where they say something to the session.

@@ -178,5 +178,6 @@ impl Handover {
         self.hooks.replace(hooks);
         engine.hooks_replaced();
         scripts.talk_to(engine.inbox());
+        scripts.noted_by(engine.keeper());
     }
 }

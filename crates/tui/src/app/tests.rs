@@ -274,6 +274,15 @@ fn a_turn_at_work_looks_right_in_every_size() {
 }
 
 #[test]
+fn going_back_takes_the_list_of_things_to_do_back_too() {
+    let mut desk = Desk::new(80, 40);
+    busy(&mut desk);
+    assert!(!desk.app.todos.is_empty());
+    desk.news(News::Rewound(Vec::new()));
+    assert!(desk.app.todos.is_empty());
+}
+
+#[test]
 fn a_turn_that_has_ended_looks_right() {
     let mut desk = Desk::new(80, 50);
     busy(&mut desk);

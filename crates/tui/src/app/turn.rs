@@ -124,7 +124,10 @@ impl App {
             News::Trust(trust) => self.asked(Ask::trust(trust)),
             News::Mode(mode) => self.facts.mode = mode,
             News::Offered { resources, prompts } => self.offered(resources, prompts),
-            News::Rewound(blocks) => self.blocks = blocks,
+            News::Rewound(blocks) => {
+                self.todos = todos_of(&blocks);
+                self.blocks = blocks;
+            }
             News::Renamed(title) => self.renamed(&title),
             News::Searched { query, rows } => self.searched(&query, rows),
             News::Child { id, title, blocks } => self.child(&id, title, blocks),
@@ -227,11 +230,7 @@ impl App {
         }
         lines.pop();
         self.write(lines, true);
-        if let Some(Block::Call(call)) =
-            blocks.iter().rev().find(|b| matches!(b, Block::Call(c) if c.tool == "todowrite"))
-        {
-            self.todos = call.done.as_ref().map(|d| d.todos.clone()).unwrap_or_default();
-        }
+        self.todos = todos_of(&blocks);
         self.blocks = blocks;
     }
 
@@ -452,4 +451,13 @@ impl App {
             self.live.pop_front();
         }
     }
+}
+
+/// The list of things to do as the conversation left it.
+fn todos_of(blocks: &[Block]) -> Vec<(String, String)> {
+    let written = blocks.iter().rev().find_map(|block| match block {
+        Block::Call(call) if call.tool == "todowrite" => call.done.as_ref(),
+        _ => None,
+    });
+    written.map(|done| done.todos.clone()).unwrap_or_default()
 }

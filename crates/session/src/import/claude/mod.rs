@@ -2,14 +2,19 @@
 //! one line for each of its blocks, with the same message id; results of parallel calls hang on different
 //! lines, so they are found by their calls and not by the branch.
 
+mod branch;
+mod said;
+
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolwright_llm::{Content, Failure, FailureKind, Finish, FinishReason, Media, Origin, Usage};
 
 use super::build::{Answer, Builder, Piece, Result as Settled, about, text, time};
 use super::{Foreign, ImportError};
-use crate::step::ReplyPart;
+use crate::step::{Ending, ReplyPart};
+use branch::{branch, is_boundary};
+use said::{Said, diff_of, is_output, meaning, words};
 
 const AGENT: &str = "build";
 
@@ -24,21 +29,26 @@ pub(super) fn is_claude(lines: &[Value]) -> bool {
     })
 }
 
-pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
-    let told: Vec<&Value> = lines
-        .iter()
-        .filter(|line| {
-            line["uuid"].is_string() && line.get("message").is_some_and(Value::is_object)
-        })
-        .collect();
-    let beside = |line: &&&Value| line["isSidechain"] == true;
-    let main: Vec<&Value> = told.iter().filter(|line| !beside(line)).copied().collect();
-    let side: Vec<&Value> = told.iter().filter(beside).copied().collect();
+/// `beside` are the lines of files that agents wrote who worked for this session.
+pub(super) fn read(lines: &[Value], beside: &[Vec<Value>]) -> Result<Foreign, ImportError> {
+    let told = told(lines);
+    let is_side = |line: &&&Value| line["isSidechain"] == true;
+    let main: Vec<&Value> = told.iter().filter(|line| !is_side(line)).copied().collect();
+    let side: Vec<&Value> = told.iter().filter(is_side).copied().collect();
     let (own, others) = if main.is_empty() { (side, Vec::new()) } else { (main, side) };
-    let mut foreign = conversation(lines, &own)?;
+    let mut work = workers(&others);
+    let mut from: Vec<&[Value]> = vec![lines; work.len()];
+    for file in beside {
+        work.push(self::told(file));
+        from.push(file);
+    }
+    // What each was asked, for calls that do not name whom they asked.
+    let asked: HashMap<&str, &str> =
+        work.iter().filter_map(|w| Some((words(w.first()?), id_of(w)))).collect();
+    let mut foreign = conversation(lines, &own, &asked)?;
     foreign.title = title(lines);
-    for worker in workers(&others) {
-        match conversation(lines, &worker) {
+    for (worker, lines) in work.iter().zip(from) {
+        match conversation(lines, worker, &HashMap::new()) {
             Ok(child) => foreign.children.push(child),
             Err(ImportError::Empty) => {}
             Err(error) => return Err(error),
@@ -47,15 +57,38 @@ pub(super) fn read(lines: &[Value]) -> Result<Foreign, ImportError> {
     Ok(foreign)
 }
 
+/// The lines that say something, each once: a session that was taken up again may repeat some.
+fn told(lines: &[Value]) -> Vec<&Value> {
+    let mut seen = HashSet::new();
+    let says = |line: &&Value| line["message"].is_object() || line["attachment"].is_object();
+    let told = lines.iter().filter(says);
+    told.filter(|line| line["uuid"].as_str().is_some_and(|uuid| seen.insert(uuid))).collect()
+}
+
+/// The id of an agent's work, or of a session. One that goes on with another begins with a line of that.
+fn id_of<'a>(told: &[&'a Value]) -> &'a str {
+    let (first, last) = (told.first().copied(), told.last().copied());
+    let (first, last) = (first.unwrap_or(&Value::Null), last.unwrap_or(&Value::Null));
+    match first["isSidechain"] == true {
+        true => first["agentId"].as_str().unwrap_or_else(|| text(&first["uuid"])),
+        false => text(&last["sessionId"]),
+    }
+}
+
 /// The newest name that a person or the program gave.
 fn title(lines: &[Value]) -> Option<String> {
     let named = lines.iter().rev().find_map(|line| match text(&line["type"]) {
         "custom-title" => line["customTitle"].as_str(),
         _ => None,
     });
+    // A file may begin with names of other sessions: each says of which line it speaks.
+    let own = |line: &Value| match line["leafUuid"].as_str() {
+        Some(leaf) => lines.iter().any(|line| line["uuid"] == leaf),
+        None => true,
+    };
     let made = lines.iter().rev().find_map(|line| match text(&line["type"]) {
         "ai-title" => line["aiTitle"].as_str(),
-        "summary" => line["summary"].as_str(),
+        "summary" if own(line) => line["summary"].as_str(),
         _ => None,
     });
     named.or(made).map(str::to_owned)
@@ -83,12 +116,20 @@ struct Reader<'a> {
     open: Option<&'a str>,
     results: HashMap<&'a str, (&'a Value, &'a Value)>,
     model: Origin,
+    /// Who did the work, by what was asked.
+    asked: &'a HashMap<&'a str, &'a str>,
+    /// The item that each line belongs to, for notes that stand for some of them.
+    items: HashMap<&'a str, usize>,
 }
 
-fn conversation(lines: &[Value], told: &[&Value]) -> Result<Foreign, ImportError> {
+fn conversation<'a>(
+    lines: &'a [Value],
+    told: &[&'a Value],
+    asked: &'a HashMap<&'a str, &'a str>,
+) -> Result<Foreign, ImportError> {
     let first = told.first().copied().unwrap_or(&Value::Null);
     let builder = Builder {
-        id: text(&first["sessionId"]).to_owned(),
+        id: id_of(told).to_owned(),
         directory: text(&first["cwd"]).to_owned(),
         created: time(&first["timestamp"]),
         ..Builder::default()
@@ -103,7 +144,14 @@ fn conversation(lines: &[Value], told: &[&Value]) -> Result<Foreign, ImportError
         open: None,
         results: results.collect(),
         model: Origin { provider: "anthropic".to_owned(), model: String::new() },
+        asked,
+        items: HashMap::new(),
     };
+    let boundaries: HashMap<&str, &Value> = lines
+        .iter()
+        .filter(|line| is_boundary(line))
+        .filter_map(|line| Some((line["uuid"].as_str()?, line)))
+        .collect();
     let branch = branch(lines, told);
     let behind = told.len() - branch.len();
     let first_model = told.iter().map(|line| text(&line["message"]["model"]));
@@ -111,10 +159,16 @@ fn conversation(lines: &[Value], told: &[&Value]) -> Result<Foreign, ImportError
     if let Some(model) = models.next() {
         model.clone_into(&mut reader.model.model);
     }
-    for line in branch {
+    for (at, line) in branch.iter().enumerate() {
+        let next = branch.get(at + 1).is_some_and(|next| is_output(words(next)));
         match text(&line["type"]) {
-            "user" => reader.user(line),
+            "user" => {
+                reader.begins(line);
+                let boundary = boundaries.get(text(&line["parentUuid"])).copied();
+                reader.user(line, next, boundary);
+            }
             "assistant" => reader.assistant(line),
+            "attachment" => reader.attachment(line),
             _ => {}
         }
     }
@@ -124,70 +178,6 @@ fn conversation(lines: &[Value], told: &[&Value]) -> Result<Foreign, ImportError
     Foreign::of(reader.builder, "claude-code")
 }
 
-/// The ancestors of the last line, and what belongs to them without being one: other blocks of the same
-/// answers, and the results of their calls.
-fn branch<'a>(lines: &[Value], told: &[&'a Value]) -> Vec<&'a Value> {
-    let parent_of: HashMap<&str, &str> = lines
-        .iter()
-        .filter_map(|line| {
-            let parent = line["parentUuid"].as_str().or(line["logicalParentUuid"].as_str())?;
-            Some((line["uuid"].as_str()?, parent))
-        })
-        .collect();
-    let places: HashMap<&str, usize> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(n, line)| Some((line["uuid"].as_str()?, n)))
-        .collect();
-    let numbers: Vec<usize> =
-        told.iter().filter_map(|line| places.get(text(&line["uuid"])).copied()).collect();
-    // The newest line of this conversation before that one.
-    let before = |uuid: &str| -> Option<&str> {
-        let own = places.get(uuid)?;
-        let earlier = numbers.iter().rev().find(|number| *number < own)?;
-        lines[*earlier]["uuid"].as_str()
-    };
-    let mut on: HashSet<&str> = HashSet::new();
-    let mut next = told.last().map(|line| text(&line["uuid"]));
-    while let Some(at) = next
-        && on.insert(at)
-    {
-        let shortened = places.get(at).is_some_and(|number| begins_with_notes(&lines[*number]));
-        next = match parent_of.get(at).copied() {
-            Some(parent) if places.contains_key(parent) => Some(parent),
-            // Some lines never reached the file; others begin anew behind notes.
-            Some(_) => before(at),
-            None if shortened => before(at),
-            None => None,
-        };
-    }
-    let is_on = |line: &&&Value| on.contains(text(&line["uuid"]));
-    let answers: HashSet<&str> =
-        told.iter().filter(is_on).filter_map(|line| line["message"]["id"].as_str()).collect();
-    let mut wanted = HashSet::new();
-    for line in told {
-        let same = line["message"]["id"].as_str().is_some_and(|id| answers.contains(id));
-        let parts = line["message"]["content"].as_array().into_iter().flatten();
-        if same {
-            let calls = parts.clone().filter(|part| part["type"] == "tool_use");
-            wanted.extend(calls.map(|part| text(&part["id"])));
-        }
-    }
-    let belongs = |line: &&&Value| {
-        let mut parts = line["message"]["content"].as_array().into_iter().flatten();
-        let same = line["message"]["id"].as_str().is_some_and(|id| answers.contains(id));
-        same || parts.any(|part| {
-            part["type"] == "tool_result" && wanted.contains(text(&part["tool_use_id"]))
-        })
-    };
-    told.iter().filter(|line| is_on(line) || belongs(line)).copied().collect()
-}
-
-/// Whether what came before it was replaced by notes.
-fn begins_with_notes(line: &Value) -> bool {
-    line["isCompactSummary"] == true || line["subtype"] == "compact_boundary"
-}
-
 /// Whether a program wrote it in a person's place.
 fn is_note(line: &Value) -> bool {
     let by = line["origin"]["kind"].as_str();
@@ -195,7 +185,11 @@ fn is_note(line: &Value) -> bool {
 }
 
 impl<'a> Reader<'a> {
-    fn user(&mut self, line: &'a Value) {
+    fn begins(&mut self, line: &'a Value) {
+        self.items.insert(text(&line["uuid"]), self.builder.items());
+    }
+
+    fn user(&mut self, line: &'a Value, is_local: bool, boundary: Option<&Value>) {
         let at = time(&line["timestamp"]);
         let content = self.content(&line["message"]["content"]);
         // Results stand with their calls.
@@ -203,25 +197,76 @@ impl<'a> Reader<'a> {
             return;
         }
         self.open = None;
-        let said = || {
-            let texts = content.iter().filter_map(|part| match part {
-                Content::Text { text } => Some(text.as_str()),
-                Content::Media(_) => None,
-            });
-            texts.collect::<Vec<_>>().join("\n")
-        };
         if line["isCompactSummary"] == true {
-            let keep_from = self.builder.items();
-            let (summary, reason) = (said(), "imported".to_owned());
-            let (usage, cost) = (Usage::default(), None);
-            let piece = Piece::Shortened { time: at, summary, keep_from, reason, usage, cost };
-            self.builder.pieces.push(piece);
-        } else if is_note(line) {
-            let text = said();
-            self.builder.note(at, text);
-        } else {
+            return self.shortened(at, joined(&content), boundary);
+        }
+        if is_note(line) {
+            if let Said::Note(text) | Said::Prompt(text) = meaning(&joined(&content), is_local) {
+                self.builder.note(at, text);
+            }
+            return;
+        }
+        let mut said = Vec::new();
+        let mut notes = Vec::new();
+        for part in content {
+            match part {
+                Content::Text { text } => match meaning(&text, is_local) {
+                    Said::Prompt(text) => said.push(Content::text(text)),
+                    Said::Note(text) => notes.push(text),
+                    Said::Nothing => {}
+                },
+                media @ Content::Media(_) => said.push(media),
+            }
+        }
+        if !said.is_empty() {
             let model = self.model.clone();
-            self.builder.prompt(at, content, AGENT, &model);
+            self.builder.prompt(at, said, AGENT, &model);
+        }
+        self.builder.note(at, notes.join("\n\n"));
+    }
+
+    /// Newer versions leave the last messages as they are, and say which.
+    fn shortened(&mut self, at: u64, summary: String, boundary: Option<&Value>) {
+        let kept = boundary.map(|line| &line["compactMetadata"]).and_then(|metadata| {
+            let head = metadata["preservedSegment"]["headUuid"].as_str();
+            head.or(metadata["preservedMessages"]["uuids"][0].as_str())
+        });
+        let kept = kept.and_then(|head| self.items.get(head).copied());
+        let keep_from = kept.unwrap_or_else(|| self.builder.items());
+        let (usage, cost, reason) = (Usage::default(), None, "imported".to_owned());
+        let piece = Piece::Shortened { time: at, summary, keep_from, reason, usage, cost };
+        self.builder.pieces.push(piece);
+    }
+
+    /// Said while the model worked, or put beside a prompt by the program.
+    fn attachment(&mut self, line: &'a Value) {
+        let at = time(&line["timestamp"]);
+        let attached = &line["attachment"];
+        match text(&attached["type"]) {
+            "queued_command" => {
+                let content = self.content(&attached["prompt"]);
+                let by = attached["origin"]["kind"].as_str().unwrap_or("human");
+                let mode = attached["commandMode"].as_str().unwrap_or("prompt");
+                let is_prompt = by == "human" && mode == "prompt" && attached["isMeta"] != true;
+                if content.is_empty() {
+                } else if is_prompt {
+                    self.open = None;
+                    let (agent, model) = (AGENT.to_owned(), self.model.clone());
+                    let steer = Piece::Prompt { time: at, content, agent, model, steer: true };
+                    self.builder.pieces.push(steer);
+                } else {
+                    self.builder.note(at, joined(&content));
+                }
+            }
+            "file" => {
+                let file = &attached["content"]["file"];
+                let name = attached["displayPath"].as_str().unwrap_or(text(&attached["filename"]));
+                match file["content"].as_str() {
+                    Some(inside) => self.builder.note(at, format!("The file {name}:\n{inside}")),
+                    None => self.builder.left_out("files that were put beside a prompt"),
+                }
+            }
+            _ => self.builder.left_out("attachments with Claude Code's own surroundings"),
         }
     }
 
@@ -235,6 +280,11 @@ impl<'a> Reader<'a> {
         for part in parts {
             match text(&part["type"]) {
                 "text" => found.push(Content::text(text(&part["text"]))),
+                "document" if part["source"]["type"] == "text" => {
+                    found.push(Content::text(text(&part["source"]["data"])));
+                }
+                // A tool that was found by its name.
+                "tool_reference" => found.push(Content::text(text(&part["tool_name"]))),
                 "image" | "document" => match inline(part) {
                     Some(media) => found.push(Content::Media(media)),
                     None => self.builder.left_out("images and documents that are not in the file"),
@@ -252,9 +302,13 @@ impl<'a> Reader<'a> {
         if line["isApiErrorMessage"] == true || message["model"] == NO_MODEL {
             let mut answer = Answer::new(at, self.model.clone());
             let said = message["content"][0]["text"].as_str().unwrap_or("the provider failed");
+            self.open = None;
+            // In place of an answer to what the program did by itself.
+            if said == "No response requested." {
+                return;
+            }
             answer.failure = Some(Failure::new(FailureKind::Server, said));
             self.builder.pieces.push(Piece::Answer(answer));
-            self.open = None;
             return;
         }
         text(&message["model"]).clone_into(&mut self.model.model);
@@ -263,6 +317,7 @@ impl<'a> Reader<'a> {
             self.builder.pieces.push(Piece::Answer(Answer::new(at, self.model.clone())));
             self.open = Some(id);
         }
+        self.items.insert(text(&line["uuid"]), self.builder.items().saturating_sub(1));
         let parts = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut results = Vec::new();
         for part in parts {
@@ -275,6 +330,7 @@ impl<'a> Reader<'a> {
             answer.end = at;
             // Each line of an answer repeats its sums; the last one knows them all.
             answer.usage = usage_of(&message["usage"]);
+            answer.cost = line["costUSD"].as_f64().filter(|cost| *cost > 0.0).or(answer.cost);
             answer.finish = Some(finish_of(text(&message["stop_reason"])));
             answer.results.extend(results);
         }
@@ -286,6 +342,10 @@ impl<'a> Reader<'a> {
             "thinking" => {
                 if part["signature"].is_string() {
                     self.builder.left_out("signatures of reasoning");
+                }
+                // Newer models think unseen: there is only what signs it.
+                if text(&part["thinking"]).trim().is_empty() {
+                    return None;
                 }
                 ReplyPart::Reasoning { text: text(&part["thinking"]).to_owned(), opaque: None }
             }
@@ -326,11 +386,44 @@ impl<'a> Reader<'a> {
         result.outcome.duration_ms = at.saturating_sub(began);
         result.outcome.title = about(input).unwrap_or_else(|| name.to_owned());
         result.outcome.attachments = images;
-        if let Some(details) = line.get("toolUseResult").filter(|details| details.is_object()) {
-            result.outcome.details = details.clone();
+        let told = &line["toolUseResult"];
+        if told == "User rejected tool use" || line["toolDenialKind"].is_string() {
+            result.outcome.ending = Ending::Denied;
+        }
+        result.outcome.details = details(told);
+        let worker = told["agentId"].as_str().or_else(|| {
+            let asked = input["prompt"].as_str()?;
+            self.asked.get(asked).copied()
+        });
+        if let Some(worker) = worker {
+            if !result.outcome.details.is_object() {
+                result.outcome.details = json!({});
+            }
+            result.outcome.details["sessionId"] = json!(worker);
         }
         Some(result)
     }
+}
+
+fn joined(content: &[Content]) -> String {
+    let texts = content.iter().filter_map(|part| match part {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Media(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// What a call noted of itself beside its result, without what only repeats whole files or the result.
+fn details(told: &Value) -> Value {
+    let Some(fields) = told.as_object() else { return Value::Null };
+    const REPEATED: &[&str] =
+        &["originalFile", "file", "content", "stdout", "stderr", "structuredPatch", "prompt"];
+    let mut fields = fields.clone();
+    fields.retain(|name, _| !REPEATED.contains(&name.as_str()));
+    if let Some(diff) = diff_of(told) {
+        fields.insert("diff".to_owned(), json!(diff));
+    }
+    Value::Object(fields)
 }
 
 fn inline(part: &Value) -> Option<Media> {

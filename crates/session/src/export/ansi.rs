@@ -1,0 +1,233 @@
+//! What programs write for a terminal, for those who have none: colours as marked text, everything that
+//! moves a cursor left out, and of a line that was written over only its last state.
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Look {
+    ink: Option<u8>,
+    paper: Option<u8>,
+    bold: bool,
+    dim: bool,
+    italic: bool,
+    underline: bool,
+    inverse: bool,
+}
+
+/// The words alone.
+pub(super) fn plain(text: &str) -> String {
+    if is_plain(text) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    pieces(text, &mut |piece, _| out.push_str(piece));
+    out
+}
+
+/// With each coloured piece in a `span` whose classes say how it looks. `escape` makes text harmless.
+pub(super) fn marked(text: &str, escape: impl Fn(&str) -> String) -> String {
+    if is_plain(text) {
+        return escape(text);
+    }
+    let mut out = String::with_capacity(text.len() * 2);
+    pieces(text, &mut |piece, look| {
+        if look == Look::default() {
+            out.push_str(&escape(piece));
+        } else {
+            out.push_str(&format!("<span class=\"{}\">{}</span>", classes(look), escape(piece)));
+        }
+    });
+    out
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.contains(['\u{1b}', '\r', '\u{8}'])
+}
+
+/// Gives each piece of text that looks the same, in order.
+fn pieces(text: &str, give: &mut impl FnMut(&str, Look)) {
+    let mut look = Look::default();
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            give("\n", Look::default());
+        }
+        let mut row: Vec<(char, Look)> = Vec::new();
+        let mut at = 0;
+        let mut letters = line.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\u{1b}' => look = sequence(&mut letters, look, &mut row, at),
+                '\r' => at = 0,
+                '\u{8}' => at = at.saturating_sub(1),
+                other if at < row.len() => {
+                    row[at] = (other, look);
+                    at += 1;
+                }
+                other => {
+                    row.push((other, look));
+                    at += 1;
+                }
+            }
+        }
+        let mut piece = String::new();
+        let mut own = Look::default();
+        for (letter, look) in row {
+            if look != own && !piece.is_empty() {
+                give(&piece, own);
+                piece.clear();
+            }
+            own = look;
+            piece.push(letter);
+        }
+        if !piece.is_empty() {
+            give(&piece, own);
+        }
+    }
+}
+
+/// One sequence, from behind its beginning. Only colours count, and what clears the line.
+fn sequence(
+    letters: &mut std::str::Chars<'_>,
+    look: Look,
+    row: &mut Vec<(char, Look)>,
+    at: usize,
+) -> Look {
+    match letters.next() {
+        Some('[') => {
+            let mut parameters = String::new();
+            for letter in letters.by_ref() {
+                match letter {
+                    'm' => return coloured(&parameters, look),
+                    'K' => {
+                        match parameters.as_str() {
+                            "" | "0" => row.truncate(at),
+                            _ => row.clear(),
+                        }
+                        return look;
+                    }
+                    '\u{40}'..='\u{7e}' => return look,
+                    other => parameters.push(other),
+                }
+            }
+        }
+        // A title or a link: up to a bell, or an escape and the letter behind it.
+        Some(']' | 'P' | '_' | '^') => {
+            while let Some(letter) = letters.next() {
+                match letter {
+                    '\u{7}' => break,
+                    '\u{1b}' => {
+                        letters.next();
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some('(' | ')') => drop(letters.next()),
+        _ => {}
+    }
+    look
+}
+
+fn coloured(parameters: &str, mut look: Look) -> Look {
+    let mut numbers = parameters.split([';', ':']).map(|n| n.parse::<u16>().unwrap_or(0));
+    while let Some(number) = numbers.next() {
+        match number {
+            0 => look = Look::default(),
+            1 => look.bold = true,
+            2 => look.dim = true,
+            3 => look.italic = true,
+            4 => look.underline = true,
+            7 => look.inverse = true,
+            22 => (look.bold, look.dim) = (false, false),
+            23 => look.italic = false,
+            24 => look.underline = false,
+            27 => look.inverse = false,
+            30..=37 => look.ink = u8::try_from(number - 30).ok(),
+            90..=97 => look.ink = u8::try_from(number - 82).ok(),
+            40..=47 => look.paper = u8::try_from(number - 40).ok(),
+            100..=107 => look.paper = u8::try_from(number - 92).ok(),
+            38 => look.ink = extended(&mut numbers),
+            48 => look.paper = extended(&mut numbers),
+            39 => look.ink = None,
+            49 => look.paper = None,
+            _ => {}
+        }
+    }
+    look
+}
+
+/// One of 256, or any: the nearest of the sixteen that both themes have.
+fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<u8> {
+    let (red, green, blue) = match numbers.next()? {
+        5 => {
+            let number = numbers.next()?;
+            match number {
+                0..=15 => return u8::try_from(number).ok(),
+                16..=231 => {
+                    let step = |n: u16| if n == 0 { 0 } else { 55 + n * 40 };
+                    let cube = number - 16;
+                    (step(cube / 36), step(cube / 6 % 6), step(cube % 6))
+                }
+                _ => {
+                    let grey = 8 + number.saturating_sub(232).min(23) * 10;
+                    (grey, grey, grey)
+                }
+            }
+        }
+        2 => (numbers.next()?, numbers.next()?, numbers.next()?),
+        _ => return None,
+    };
+    let high = red.max(green).max(blue);
+    // Almost without colour: grey, or what text has anyway.
+    if high - red.min(green).min(blue) < 48 {
+        return (high < 200).then_some(8);
+    }
+    let bit = |part: u16, value: u8| if part * 2 > high { value } else { 0 };
+    Some(bit(red, 1) | bit(green, 2) | bit(blue, 4))
+}
+
+fn classes(look: Look) -> String {
+    let (ink, paper) = match look.inverse {
+        true => (look.paper.or(Some(16)), look.ink.or(Some(16))),
+        false => (look.ink, look.paper),
+    };
+    let mut names = Vec::new();
+    names.extend(ink.map(|n| format!("f{n}")));
+    names.extend(paper.map(|n| format!("g{n}")));
+    let marks = [(look.bold, "fb"), (look.dim, "fd"), (look.italic, "fi"), (look.underline, "fu")];
+    names.extend(marks.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()));
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_become_classes_and_what_moves_a_cursor_is_left_out() {
+        let marked = |text: &str| marked(text, |piece| piece.replace('<', "&lt;"));
+        let table = [
+            ("plain <b>", "plain &lt;b>"),
+            ("\u{1b}[31mred\u{1b}[0m no", "<span class=\"f1\">red</span> no"),
+            (
+                "\u{1b}[1;32m<ok>\u{1b}[22m.",
+                "<span class=\"f2 fb\">&lt;ok></span><span class=\"f2\">.</span>",
+            ),
+            ("\u{1b}[91;44mx", "<span class=\"f9 g4\">x</span>"),
+            ("\u{1b}[38;5;196mx\u{1b}[39m", "<span class=\"f1\">x</span>"),
+            ("\u{1b}[38;2;0;200;10mx", "<span class=\"f2\">x</span>"),
+            ("\u{1b}[7mx", "<span class=\"f16 g16\">x</span>"),
+            ("10%\r50%\r100%\ndone\r\n", "100%\ndone\n"),
+            ("long line\r\u{1b}[Kend", "end"),
+            ("ab\u{8}c", "ac"),
+            ("\u{1b}]0;title\u{7}a\u{1b}]8;;http://x\u{1b}\\b\u{1b}[2J\u{1b}[?25hc", "abc"),
+            ("\u{1b}[", ""),
+            ("\u{1b}", ""),
+            ("\u{1b}[999;38;5mx", "x"),
+        ];
+        for (given, wanted) in table {
+            assert_eq!(marked(given), wanted, "{given:?}");
+        }
+        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\r\n"), "red\n");
+    }
+}

@@ -1,0 +1,250 @@
+//! Where other programs keep their sessions: a file, a file with those of its agents beside it, a folder
+//! of small files, or a database.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::database::Database;
+use super::{Foreign, ImportError, opencode, read_with};
+use crate::import::build::text;
+
+/// Folders within folders that are looked through.
+const DEPTH_CAP: usize = 8;
+
+/// One session that could be imported.
+pub struct Source {
+    /// What people know it by.
+    pub name: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    File { workers: Vec<PathBuf> },
+    Stored(Stored),
+    Row { database: Arc<Database>, session: String },
+}
+
+/// OpenCode's folders of small files, as they were before its database.
+struct Stored {
+    info: PathBuf,
+    /// Those of the whole folder, for the sessions of agents.
+    all: Arc<BTreeMap<String, PathBuf>>,
+    layout: Layout,
+}
+
+#[derive(Clone)]
+struct Layout {
+    messages: PathBuf,
+    parts: PathBuf,
+    /// The parts of a message lie in a folder of its session.
+    by_session: bool,
+}
+
+impl Source {
+    /// What is to be found at a path. A folder may hold anything; what is no session is passed over when
+    /// it is read.
+    pub fn find(path: &Path) -> Result<Vec<Self>, ImportError> {
+        if !path.is_dir() {
+            return match is_database(path) {
+                true => rows(path),
+                false => Ok(vec![Self::file(path)]),
+            };
+        }
+        let mut found = Vec::new();
+        for database in entries(path).into_iter().filter(|file| is_named_database(file)) {
+            found.extend(rows(&database)?);
+        }
+        let inner =
+            entries(&path.join("project")).into_iter().map(|project| project.join("storage"));
+        for root in [path.to_owned(), path.join("storage")].into_iter().chain(inner) {
+            found.extend(stored(&root));
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let mut files = Vec::new();
+        walk(path, DEPTH_CAP, &mut files);
+        files.sort();
+        Ok(grouped(files))
+    }
+
+    fn file(path: &Path) -> Self {
+        let workers = match path.parent() {
+            Some(folder) => {
+                let beside = entries(folder).into_iter().chain(entries(&agents_of(path)));
+                let beside: Vec<PathBuf> = beside.filter(|file| is_agents(file)).collect();
+                let own = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+                let works = |file: &PathBuf| file != path && employer(file).as_deref() == Some(own);
+                beside.into_iter().filter(works).collect()
+            }
+            None => Vec::new(),
+        };
+        Self { name: path.to_owned(), kind: Kind::File { workers } }
+    }
+
+    pub fn read(&self) -> Result<Foreign, ImportError> {
+        match &self.kind {
+            Kind::File { workers } => {
+                let bytes = match self.name.to_str() {
+                    Some("-") => {
+                        let mut bytes = Vec::new();
+                        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+                    }
+                    _ => fs::read(&self.name),
+                }?;
+                // One that is gone by now is missing, and no more.
+                let workers: Vec<Vec<u8>> = workers.iter().flat_map(fs::read).collect();
+                read_with(&bytes, &workers)
+            }
+            Kind::Stored(stored) => opencode::read(&stored.form(&stored.info, DEPTH_CAP)?),
+            Kind::Row { database, session } => opencode::read(&database.form(session, DEPTH_CAP)?),
+        }
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(kind) = entry.file_type() else { continue };
+        let named = path.extension().is_some_and(|x| x == "json" || x == "jsonl");
+        // Links are not followed.
+        if kind.is_dir() && depth > 0 {
+            walk(&path, depth - 1, files);
+        } else if kind.is_file() && named {
+            files.push(path);
+        }
+    }
+}
+
+/// Files of agents go with the session that they worked for, where that is here too.
+fn grouped(files: Vec<PathBuf>) -> Vec<Source> {
+    let (agents, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| is_agents(file));
+    let mut of: HashMap<PathBuf, Vec<PathBuf>> = HashMap::new();
+    let mut alone = Vec::new();
+    for file in agents {
+        let session = employer(&file).map(|id| format!("{id}.jsonl"));
+        let above = file.ancestors().skip(1).take(3);
+        let mut homes = above.filter_map(|folder| Some(folder.join(session.as_ref()?)));
+        match homes.find(|home| others.contains(home)) {
+            Some(home) => of.entry(home).or_default().push(file),
+            None => alone.push(file),
+        }
+    }
+    let with = |name: PathBuf| {
+        let workers = of.remove(&name).unwrap_or_default();
+        Source { name, kind: Kind::File { workers } }
+    };
+    others.into_iter().chain(alone).map(with).collect()
+}
+
+/// Where Claude Code keeps what agents did for a session.
+fn agents_of(session: &Path) -> PathBuf {
+    session.with_extension("").join("subagents")
+}
+
+fn is_agents(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("agent-") && name.ends_with(".jsonl")
+}
+
+/// The session that an agent's file says it belongs to.
+fn employer(file: &Path) -> Option<String> {
+    let mut first = String::new();
+    BufReader::new(File::open(file).ok()?).read_line(&mut first).ok()?;
+    let line: Value = serde_json::from_str(&first).ok()?;
+    line["sessionId"].as_str().map(str::to_owned)
+}
+
+fn is_named_database(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("opencode") && name.ends_with(".db") && is_database(file)
+}
+
+fn is_database(file: &Path) -> bool {
+    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+    let mut head = [0; 16];
+    let read = fs::metadata(file).is_ok_and(|data| data.is_file())
+        && File::open(file).and_then(|mut file| file.read_exact(&mut head)).is_ok();
+    read && head == *MAGIC
+}
+
+fn rows(path: &Path) -> Result<Vec<Source>, ImportError> {
+    let database = Arc::new(Database::open(path)?);
+    let row = |session: String| Source {
+        name: path.join(&session),
+        kind: Kind::Row { database: Arc::clone(&database), session },
+    };
+    Ok(database.sessions()?.into_iter().map(row).collect())
+}
+
+/// Both layouts: `session/PROJECT`, `message`, `part`; and before that all of it below `session`.
+fn stored(root: &Path) -> Vec<Source> {
+    let sessions = root.join("session");
+    let old = sessions.join("info");
+    let by_session = old.is_dir();
+    let base = if by_session { sessions.clone() } else { root.to_owned() };
+    let layout = Layout { messages: base.join("message"), parts: base.join("part"), by_session };
+    if !layout.messages.is_dir() {
+        return Vec::new();
+    }
+    let folders = if by_session { vec![old] } else { entries(&sessions) };
+    let files = folders.iter().flat_map(|folder| entries(folder));
+    let named = files.filter(|file| file.extension().is_some_and(|x| x == "json"));
+    let all = named.filter_map(|file| Some((file.file_stem()?.to_str()?.to_owned(), file.clone())));
+    let all: Arc<BTreeMap<String, PathBuf>> = Arc::new(all.collect());
+    // Those of agents come with the session that they worked for.
+    let own = |info: &&PathBuf| json(info).is_ok_and(|info| info["parentID"].is_null());
+    let source = |info: &PathBuf| {
+        let (all, layout) = (Arc::clone(&all), layout.clone());
+        let stored = Stored { info: info.clone(), all, layout };
+        Source { name: info.clone(), kind: Kind::Stored(stored) }
+    };
+    all.values().filter(own).map(source).collect()
+}
+
+impl Stored {
+    /// As OpenCode would export it.
+    fn form(&self, info: &Path, depth: usize) -> Result<Value, ImportError> {
+        let info = json(info)?;
+        let id = text(&info["id"]);
+        let mut messages = Vec::new();
+        for file in entries(&self.layout.messages.join(id)) {
+            let message = json(&file)?;
+            let own = text(&message["id"]);
+            let parts = match self.layout.by_session {
+                true => self.layout.parts.join(id).join(own),
+                false => self.layout.parts.join(own),
+            };
+            let parts: Result<Vec<Value>, _> =
+                entries(&parts).iter().map(|file| json(file)).collect();
+            messages.push(serde_json::json!({ "info": message, "parts": parts? }));
+        }
+        let mut children = Vec::new();
+        if depth > 0 {
+            for file in self.all.values() {
+                if json(file).is_ok_and(|info| info["parentID"] == id) {
+                    children.push(self.form(file, depth - 1)?);
+                }
+            }
+        }
+        Ok(serde_json::json!({ "info": info, "messages": messages, "children": children }))
+    }
+}
+
+fn json(file: &Path) -> Result<Value, ImportError> {
+    let damaged = |e: serde_json::Error| ImportError::Damaged(format!("{}: {e}", file.display()));
+    serde_json::from_slice(&fs::read(file)?).map_err(damaged)
+}

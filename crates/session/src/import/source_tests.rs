@@ -1,0 +1,250 @@
+//! Sessions as programs store them, and newer lines of Codex and pi.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
+
+use super::tests::{lines, said, steps, taken, taken_from};
+use super::*;
+
+fn put(path: &Path, value: &Value) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, value.to_string()).unwrap();
+}
+
+fn info(id: &str, parent: Option<&str>) -> Value {
+    let mut info = json!({ "id": id, "slug": "calm-sea", "directory": "/elsewhere", "title": format!("About {id}"),
+        "version": "1.0", "time": { "created": 1000, "updated": 2000 } });
+    if let Some(parent) = parent {
+        info["parentID"] = json!(parent);
+    }
+    info
+}
+
+fn asked(id: &str) -> Value {
+    json!({ "id": id, "role": "user", "time": { "created": 1000 }, "agent": "build",
+            "model": { "providerID": "p", "modelID": "m" } })
+}
+
+fn answered(id: &str) -> Value {
+    json!({ "id": id, "role": "assistant", "time": { "created": 1100, "completed": 1200 }, "providerID": "p",
+            "modelID": "m", "mode": "build", "cost": 0.5, "finish": "tool-calls",
+            "tokens": { "input": 1, "output": 2, "reasoning": 0, "cache": { "read": 0, "write": 0 } } })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn task(child: &str) -> Value {
+    json!({ "type": "tool", "tool": "task", "callID": "c1", "state": { "status": "completed",
+        "input": { "prompt": "Count" }, "output": "11", "title": "Count", "metadata": { "sessionId": child },
+        "time": { "start": 1100, "end": 1200 } } })
+}
+
+/// What all three ways of storing it must give.
+fn is_whole(path: &Path) {
+    let sources = Source::find(path).unwrap();
+    assert_eq!(sources.len(), 1, "an agent's session comes with its employer's: {path:?}");
+    let taken = taken_from(&sources[0].read().unwrap());
+    assert_eq!(said(&taken.session), ["> Go", "Counting.", "+ task {\"prompt\":\"Count\"} = 11"]);
+    assert_eq!(taken.session.title(), "About ses_1");
+    let children = taken.store.children(&taken.session.header);
+    assert_eq!(said(&children[0].session), ["> Count"]);
+    let call = steps(&taken.session)[0].calls().next().unwrap();
+    let named = &call.outcome().unwrap().details["sessionId"];
+    assert_eq!(named, &json!(children[0].session.header.session));
+}
+
+#[test]
+fn opencodes_folders_of_small_files_are_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("storage");
+    let part = |message: &str, n: usize| root.join(format!("part/{message}/prt_{n}.json"));
+    put(&root.join("session/project/ses_1.json"), &info("ses_1", None));
+    put(&root.join("session/project/ses_2.json"), &info("ses_2", Some("ses_1")));
+    put(&root.join("message/ses_1/msg_1.json"), &asked("msg_1"));
+    put(&root.join("message/ses_1/msg_2.json"), &answered("msg_2"));
+    put(&root.join("message/ses_2/msg_3.json"), &asked("msg_3"));
+    put(&part("msg_1", 1), &text("Go"));
+    put(&part("msg_2", 1), &text("Counting."));
+    put(&part("msg_2", 2), &task("ses_2"));
+    put(&part("msg_3", 1), &text("Count"));
+    is_whole(folder.path());
+    is_whole(&root);
+}
+
+#[test]
+fn opencodes_first_folders_are_sessions_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("project/some-project/storage/session");
+    let part = |at: &str, n: usize| root.join(format!("part/{at}/prt_{n}.json"));
+    put(&root.join("info/ses_1.json"), &info("ses_1", None));
+    put(&root.join("info/ses_2.json"), &info("ses_2", Some("ses_1")));
+    put(
+        &root.join("message/ses_1/msg_1.json"),
+        &json!({ "id": "msg_1", "role": "user", "time": { "created": 1000 } }),
+    );
+    put(&root.join("message/ses_1/msg_2.json"), &answered("msg_2"));
+    put(&root.join("message/ses_2/msg_3.json"), &asked("msg_3"));
+    put(&part("ses_1/msg_1", 1), &text("Go"));
+    put(&part("ses_1/msg_2", 1), &text("Counting."));
+    put(&part("ses_1/msg_2", 2), &task("ses_2"));
+    put(&part("ses_2/msg_3", 1), &text("Count"));
+    is_whole(folder.path());
+}
+
+#[test]
+fn opencodes_database_holds_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = Connection::open(&path).unwrap();
+    database
+        .execute_batch(
+            "create table session (id text, project_id text, parent_id text, slug text, directory text, title text,
+                version text, revert text, time_created integer, time_updated integer);
+             create table message (id text, session_id text, time_created integer, time_updated integer, data text);
+             create table part (id text, message_id text, session_id text, time_created integer, data text);",
+        )
+        .unwrap();
+    for (id, parent) in [("ses_1", None), ("ses_2", Some("ses_1"))] {
+        let row = "insert into session values (?1, 'p', ?2, 's', '/elsewhere', ?3, '1', null, 1000, 2000)";
+        database.execute(row, params![id, parent, format!("About {id}")]).unwrap();
+    }
+    let message = |session: &str, value: Value| {
+        let row = "insert into message values (?1, ?2, ?3, 0, ?4)";
+        let time = value["time"]["created"].as_i64();
+        database
+            .execute(row, params![value["id"].as_str(), session, time, value.to_string()])
+            .unwrap();
+    };
+    let part = |id: &str, message: &str, value: Value| {
+        let row = "insert into part values (?1, ?2, '', 0, ?3)";
+        database.execute(row, params![id, message, value.to_string()]).unwrap();
+    };
+    message("ses_1", answered("msg_2"));
+    message("ses_1", asked("msg_1"));
+    message("ses_2", asked("msg_3"));
+    part("prt_2", "msg_2", task("ses_2"));
+    part("prt_1", "msg_2", text("Counting."));
+    part("prt_1", "msg_1", text("Go"));
+    part("prt_1", "msg_3", text("Count"));
+    is_whole(&path);
+    is_whole(folder.path());
+    // Some other program's.
+    let other = folder.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("create table t (id text)").unwrap();
+    assert!(matches!(Source::find(&other), Err(ImportError::Unknown)));
+}
+
+#[test]
+fn what_was_undone_in_opencode_is_not_taken() {
+    let mut info = info("ses_1", None);
+    info["revert"] = json!({ "messageID": "msg_2" });
+    let message = |id: &str, said: &str| json!({ "info": asked(id), "parts": [text(said)] });
+    let form = json!({ "info": info, "messages": [message("msg_1", "One"), message("msg_2", "Two"), message("msg_3", "Three")] });
+    let taken = taken(form.to_string().as_bytes());
+    assert_eq!(said(&taken.session), ["> One"]);
+    assert_eq!(taken.notices, ["left out: 2 messages that were undone"]);
+}
+
+fn codex(kind: &str, payload: Value) -> Value {
+    json!({ "timestamp": "2026-01-02T03:04:05.000Z", "type": kind, "payload": payload })
+}
+
+fn spoken(role: &str, said: &str) -> Value {
+    let kind = if role == "user" { "input_text" } else { "output_text" };
+    let content = json!([{ "type": kind, "text": said }]);
+    codex("response_item", json!({ "type": "message", "role": role, "content": content }))
+}
+
+#[test]
+fn turns_that_were_taken_back_in_codex_are_gone_and_changes_are_found_wherever_they_are_told() {
+    let patch = json!({ "type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": "*** Begin Patch" });
+    let done = json!({ "type": "custom_tool_call_output", "call_id": "c1", "output": "ok" });
+    let changes = json!({ "a.txt": { "type": "add", "content": "one\n" } });
+    let end =
+        json!({ "type": "patch_apply_end", "call_id": "c1", "success": true, "changes": changes });
+    for late in [false, true] {
+        let mut all = vec![
+            codex(
+                "session_meta",
+                json!({ "id": "x", "timestamp": "2026-01-02T03:04:05.000Z", "cwd": "/e", "source": "cli" }),
+            ),
+            codex("turn_context", json!({ "model": "gpt-x", "cwd": "/e" })),
+            spoken("user", "<environment_context>\n</environment_context>"),
+            codex("response_item", json!({ "type": "ghost_snapshot", "ghost_commit": {} })),
+            spoken("user", "One"),
+            codex("response_item", patch.clone()),
+        ];
+        let rest = [codex("event_msg", end.clone()), codex("response_item", done.clone())];
+        all.extend(if late { [rest[1].clone(), rest[0].clone()] } else { rest });
+        all.extend([
+            spoken("assistant", "First."),
+            spoken("user", "Two"),
+            spoken("assistant", "Second."),
+            spoken("user", "Three"),
+            codex("event_msg", json!({ "type": "turn_aborted", "reason": "interrupted" })),
+            codex("event_msg", json!({ "type": "thread_rolled_back", "num_turns": 2 })),
+            spoken("user", "<user_shell_command>\nls\n</user_shell_command>"),
+            spoken("user", "Four"),
+            spoken("assistant", "Fourth."),
+        ]);
+        let taken = taken(&lines(&all));
+        assert_eq!(
+            said(&taken.session),
+            [
+                "> One",
+                "+ apply_patch {\"patchText\":\"*** Begin Patch\"} = ok",
+                "First.",
+                "# <user_shell_command>\nls\n</user_shell_command>",
+                "> Four",
+                "Fourth."
+            ]
+        );
+        let call = steps(&taken.session)[0].calls().next().unwrap();
+        assert_eq!(call.outcome().unwrap().details["diff"], "--- a.txt\n+++ a.txt\n+one\n");
+    }
+}
+
+#[test]
+fn pis_first_version_counts_what_it_keeps() {
+    let message = |role: &str, said: &str| {
+        json!({ "type": "message", "timestamp": "2026-01-02T03:04:05.000Z",
+        "message": { "role": role, "content": [{ "type": "text", "text": said }], "provider": "p", "model": "m",
+                     "stopReason": "stop", "timestamp": 1000 } })
+    };
+    let taken = taken(&lines(&[
+        json!({ "type": "session", "id": "x", "timestamp": "2026-01-02T03:04:05.000Z", "cwd": "/e" }),
+        message("user", "One"),
+        message("assistant", "First."),
+        message("user", "Two"),
+        message("assistant", "Second."),
+        json!({ "type": "compaction", "timestamp": "2026-01-02T03:04:05.000Z", "summary": "Notes.", "firstKeptEntryIndex": 3 }),
+        message("user", "Three"),
+    ]));
+    assert_eq!(said(&taken.session).len(), 5);
+    assert_eq!(taken.session.compaction().unwrap().keep_from, 2);
+}
+
+#[test]
+fn an_import_that_fails_halfway_leaves_nothing_behind() {
+    let message = |id: &str| json!({ "info": asked(id), "parts": [text("Go")] });
+    let child = json!({ "info": info("ses_2", None), "messages": [message("msg_2")] });
+    let form =
+        json!({ "info": info("ses_1", None), "messages": [message("msg_1")], "children": [child] });
+    let foreign = read(form.to_string().as_bytes()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().join("sessions"));
+    let (log, _) = store.create(Path::new("/here"), "test").unwrap();
+    // Where the sessions of agents would be.
+    let place = log.path().with_file_name("children");
+    fs::write(&place, "").unwrap();
+    store.keep(&foreign, Path::new("/here"), "test").unwrap_err();
+    assert_eq!(store.list(None).len(), 1, "the one that was there");
+    fs::remove_file(&place).unwrap();
+    store.keep(&foreign, Path::new("/here"), "test").unwrap();
+    assert_eq!(store.list(None).len(), 2);
+}
