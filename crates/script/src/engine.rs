@@ -13,6 +13,7 @@ use rquickjs::{Context, Ctx, Exception, Function, Module, Object, Runtime, Typed
 use serde_json::json;
 
 use crate::ask::{ask, ask_and_wait};
+use crate::memory::{Counted, Peak};
 use crate::modules::Modules;
 use crate::parts;
 use crate::realm::{ScriptError, Shared, thrown};
@@ -24,19 +25,14 @@ pub(crate) type Js<T> = rquickjs::Result<T>;
 /// Deep enough for people's recursion, far from the thread's own end.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Our own side alone would be swept three times over before a script has said a word.
+const FIRST_SWEEP_BYTES: usize = 4 << 20;
+
 /// Where our side of the script stands in its world.
 pub(crate) const ENTRY: &str = "__toolwright";
 
-/// The parts of `js/`, each read when it is first used.
-const PARTS: &[(&str, &str)] = &[
-    ("schema", concat!("(() => ", include_str!("js/schema.js"), ")")),
-    ("tools", include_str!("js/tools.js")),
-    ("web", include_str!("js/web.js")),
-    ("node", include_str!("js/node.js")),
-    ("names", include_str!("js/names.js")),
-    ("stream", include_str!("js/stream.js")),
-    ("intl", include_str!("js/intl.js")),
-];
+/// What Node's modules are known to have, a line for each.
+const NAMES: &str = include_str!("js/names.txt");
 
 pub(crate) struct Engine {
     context: Context,
@@ -47,8 +43,11 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(shared: &Arc<Shared>, memory_bytes: usize) -> Result<Self, String> {
         let failed = |e: rquickjs::Error| e.to_string();
-        let runtime = Runtime::new().map_err(failed)?;
+        parts::read_ahead();
+        let peak = Peak::default();
+        let runtime = Runtime::new_with_alloc(Counted::new(&peak)).map_err(failed)?;
         runtime.set_memory_limit(memory_bytes);
+        runtime.set_gc_threshold(FIRST_SWEEP_BYTES);
         runtime.set_max_stack_size(STACK_BYTES);
         let watched = Arc::clone(shared);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
@@ -59,8 +58,10 @@ impl Engine {
         let flag = Arc::clone(&out_of_memory);
         context
             .with(|ctx| {
+                let is_full = move || peak.reached(memory_bytes);
                 let host = host_object(&ctx, shared, flag)?;
-                let begin: Function<'_> = parts::value(&ctx, "base", include_str!("js/base.js"))?;
+                host.set("isFull", Function::new(ctx.clone(), is_full)?)?;
+                let begin: Function<'_> = parts::value(&ctx, "base")?;
                 let entry: Object<'_> = begin.call((host,))?;
                 ctx.globals().prop(ENTRY, rquickjs::object::Property::from(entry))
             })
@@ -223,10 +224,7 @@ fn host_object<'js>(
         evaluate(&ctx, &format!("{head}{}\n}})", source.code), &path)
     });
     host.set("compile", Function::new(ctx.clone(), compile)?)?;
-    let part = with_text(|ctx, name| match PARTS.iter().find(|(known, _)| *known == name) {
-        Some((name, code)) => parts::value(&ctx, name, code),
-        None => Err(throw(&ctx, "no such part")),
-    });
+    let part = with_text(|ctx, name| parts::value(&ctx, &name));
     host.set("part", Function::new(ctx.clone(), part)?)?;
     let import = with_text(|ctx, path| Ok(Module::import(&ctx, path)?.into_value()));
     host.set("importFile", Function::new(ctx.clone(), import)?)?;
@@ -237,6 +235,12 @@ fn host_object<'js>(
         evaluate(&ctx, &source.code, "script")
     });
     host.set("script", Function::new(ctx.clone(), script)?)?;
+    host.set(
+        "names",
+        Function::new(ctx.clone(), |module: String| {
+            NAMES.lines().find_map(|line| line.strip_prefix(&module)?.strip_prefix(": "))
+        })?,
+    )?;
     let me = own();
     host.set("facts", Function::new(ctx.clone(), move || me.host.facts().to_string())?)?;
     let me = own();

@@ -10,6 +10,7 @@ use rquickjs::{Ctx, Function, Module, Object, Value};
 use serde_json::json;
 
 use crate::engine::{ENTRY, Js, throw};
+use crate::parts;
 use crate::realm::Shared;
 use crate::resolve::resolve;
 use crate::source::{Form, Origins, Place, Source, prepare};
@@ -147,8 +148,9 @@ fn around<'js>(ctx: &Ctx<'js>, name: &str, by: &str, older: bool) -> Js<Module<'
     }
     if older {
         code.push_str("const o = true;\nexport { o as __older };\n");
+        return Module::declare(ctx.clone(), name, code);
     }
-    Module::declare(ctx.clone(), name, code)
+    parts::shared(ctx, &code, name, || code.clone())
 }
 
 /// Where a module lies, in the words of both Node and Bun.

@@ -101,7 +101,7 @@
           console.error(error);
         }
         return again && timers.has(id) ? turn() : undefined;
-      });
+      }, (error) => console.error(error));
     turn();
     return new Timer(id);
   };
@@ -226,7 +226,9 @@
     return parts.get(name);
   };
   // What a part is given, where that is not the same as for the others.
-  const more = { stream: () => ({ ...part("node").forStreams, bytesOf: part("web").bytesOf }) };
+  const more = { stream: () => ({ Emitter: part("events"), Buffer: part("buffer").Buffer, bytesOf: part("text").bytesOf }) };
+  let known;
+  const facts = () => (known ??= JSON.parse(H.facts()));
   const plugin = () => {
     const { tool } = part("tools");
     return { tool, default: { tool } };
@@ -270,7 +272,8 @@
   const running = new Map();
   const problem = (error) => {
     // The engine throws this where there is no room left for an error.
-    if (error === null) return { message: "out of memory", name: "InternalError", stack: "" };
+    if (error === null && H.isFull()) return { message: "out of memory", name: "InternalError", stack: "" };
+    if (error === null || error === undefined) return { message: `it threw ${error}`, name: "Error", stack: "" };
     if (!(error instanceof Error)) return { message: text(error), name: "Error", stack: "" };
     return { message: String(error.message), name: String(error.name), stack: String(error.stack ?? ""), code: error.code };
   };
@@ -302,7 +305,7 @@
   };
   const abort = (id) => running.get(id)?.abort(new DOMException("The call was stopped.", "AbortError"));
 
-  const inside = { H, host, hostSync, hostError, inspect, format, sleep, until, part, requireFrom, DOMException, EventTarget, Event, AbortController, AbortSignal };
+  const inside = { H, host, hostSync, hostError, inspect, format, sleep, until, part, facts, requireFrom, DOMException, EventTarget, Event, AbortController, AbortSignal };
   const lazy = (name, owner, get) =>
     Object.defineProperty(owner, name, {
       configurable: true,
@@ -321,11 +324,14 @@
     clearTimeout: stop, clearInterval: stop, clearImmediate: stop,
     DOMException, Event, EventTarget, AbortController, AbortSignal, global: globalThis, self: globalThis,
   });
-  for (const name of ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "CustomEvent", "MessageChannel", "WebSocket", "atob", "btoa", "performance", "crypto"]) {
-    lazy(name, globalThis, () => part("web")[name]);
-  }
-  for (const name of ["process", "Buffer", "Bun", "$"]) lazy(name, globalThis, () => part("node")[name]);
-  lazy("Intl", globalThis, () => part("intl"));
+  const globals = {
+    text: ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "atob", "btoa", "performance", "crypto"],
+    web: ["Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "CustomEvent", "MessageChannel", "WebSocket"],
+    buffer: ["Buffer"],
+    run: ["$"],
+  };
+  for (const [from, names] of Object.entries(globals)) for (const name of names) lazy(name, globalThis, () => part(from)[name]);
+  for (const [name, from] of [["process", "process"], ["Bun", "bun"], ["Intl", "intl"]]) lazy(name, globalThis, () => part(from));
   lazy("navigator", globalThis, () => ({ userAgent: "Toolwright", language: "en-US", languages: ["en-US"], hardwareConcurrency: 1 }));
   return { call, reply, abort, names, load, builtin, requireFrom };
 })

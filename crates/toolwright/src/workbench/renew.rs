@@ -39,7 +39,7 @@ impl Read {
         let skills = &config.settings.skills.paths;
         let prints = || Trust::new(paths).fingerprints(directory, worktree);
         Self {
-            stamp: Stamp::take(paths, directory, worktree, skills, env),
+            stamp: Stamp::take(paths, directory, worktree, skills, &config.included, env),
             trusted: if trusted { prints() } else { BTreeMap::new() },
             value: config.value.clone(),
             refused: Mutex::default(),
@@ -53,7 +53,8 @@ impl Workbench {
     pub fn renewed(&self) -> Result<Option<Self>, SetupError> {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let skills = &self.config.settings.skills.paths;
-        let now = Stamp::take(&self.paths, directory, worktree, skills, &self.env);
+        let included = &self.config.included;
+        let now = Stamp::take(&self.paths, directory, worktree, skills, included, &self.env);
         if now == self.read.stamp {
             return Ok(None);
         }
