@@ -84,7 +84,7 @@ pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
     }
     if name.starts_with("node:") || name.starts_with("bun:") {
         return Err(format!(
-            "the module \"{name}\" is not available in Toolwright's script engine"
+            "the module \"{name}\", imported by {base}, is not available in Toolwright's script engine"
         ));
     }
     let folder = Path::new(base).parent().unwrap_or(Path::new("/"));

@@ -332,6 +332,7 @@
   };
   for (const [from, names] of Object.entries(globals)) for (const name of names) lazy(name, globalThis, () => part(from)[name]);
   for (const [name, from] of [["process", "process"], ["Bun", "bun"], ["Intl", "intl"]]) lazy(name, globalThis, () => part(from));
+  lazy("WebAssembly", globalThis, () => part("wasm"));
   lazy("navigator", globalThis, () => ({ userAgent: "Toolwright", language: "en-US", languages: ["en-US"], hardwareConcurrency: 1 }));
   return { call, reply, abort, names, load, builtin, requireFrom };
 })
