@@ -9,6 +9,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ring::{digest, hmac, rand};
 use rquickjs::context::EvalOptions;
 use rquickjs::prelude::Opt;
+use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Exception, Function, Module, Object, Runtime, TypedArray, Value};
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::memory::{Counted, Peak};
 use crate::modules::Modules;
 use crate::parts;
 use crate::realm::{ScriptError, Shared, thrown};
-use crate::resolve::resolve;
+use crate::resolve::{Way, resolve};
 use crate::source::{Form, prepare};
 
 pub(crate) type Js<T> = rquickjs::Result<T>;
@@ -201,7 +202,7 @@ fn host_object<'js>(
     host.set(
         "resolve",
         Function::new(ctx.clone(), |ctx: Ctx<'_>, from: String, name: String| {
-            resolve(&from, &name).map_err(|problem| throw(&ctx, &problem))
+            resolve(&from, &name, Way::Require).map_err(|problem| throw(&ctx, &problem))
         })?,
     )?;
     let me = own();
@@ -215,10 +216,7 @@ fn host_object<'js>(
     let compile = with_text(move |ctx, path| {
         let source = me.load(&path).map_err(|problem| throw(&ctx, &problem))?;
         if source.form == Form::Module {
-            return Err(throw(
-                &ctx,
-                &format!("{path} is an ES module: use import instead of require"),
-            ));
+            return required(&ctx, &path);
         }
         let head = "(function (exports, require, module, __filename, __dirname) {";
         evaluate(&ctx, &format!("{head}{}\n}})", source.code), &path)
@@ -247,6 +245,21 @@ fn host_object<'js>(
     host.set("settings", Function::new(ctx.clone(), move || me.host.settings())?)?;
     bytes_and_hashes(ctx, &host)?;
     Ok(host)
+}
+
+/// What a module exports, for somebody who cannot wait: as long as it does not either.
+fn required<'js>(ctx: &Ctx<'js>, path: &str) -> Js<Value<'js>> {
+    let code = format!("import * as whole from {};\nexport {{ whole }};\n", json!(path));
+    let module = Module::declare(ctx.clone(), format!("require:{path}"), code)?;
+    let (module, done) = module.eval()?;
+    match done.state() {
+        PromiseState::Resolved => module.get("whole"),
+        PromiseState::Rejected => done.result().unwrap_or(Err(rquickjs::Error::Unknown)),
+        PromiseState::Pending => {
+            let words = format!("{path} is an ES module that waits: use import instead of require");
+            Err(throw(ctx, &words))
+        }
+    }
 }
 
 fn bytes_and_hashes<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Js<()> {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::engine::{ENTRY, Js, throw};
 use crate::parts;
 use crate::realm::Shared;
-use crate::resolve::resolve;
+use crate::resolve::{Way, resolve};
 use crate::source::{Form, Origins, Place, Source, prepare};
 
 /// A file that was read for a script.
@@ -99,7 +99,7 @@ impl Resolver for Modules {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Js<String> {
-        resolve(base, name).map_err(|problem| throw(ctx, &problem))
+        resolve(base, name, Way::Import).map_err(|problem| throw(ctx, &problem))
     }
 }
 
@@ -166,7 +166,7 @@ fn tell_place(meta: &Object<'_>, path: &str) -> Js<()> {
     meta.set("main", false)?;
     let from = path.to_owned();
     let find = move |ctx: Ctx<'_>, name: String| {
-        resolve(&from, &name).map_err(|problem| throw(&ctx, &problem))
+        resolve(&from, &name, Way::Import).map_err(|problem| throw(&ctx, &problem))
     };
     meta.set("resolve", Function::new(meta.ctx().clone(), find)?)
 }

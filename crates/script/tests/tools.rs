@@ -404,6 +404,28 @@ export default tool({ description: "d", args: { schema }, async execute() {
 }
 
 #[tokio::test]
+async fn packages_have_a_file_for_each_way_to_ask_for_them() {
+    let shop = Shop::new();
+    let write = |name: &str, text: &str| shop.write(&format!("tools/node_modules/{name}"), text);
+    write("dual/package.json", r#"{ "exports": { "import": "./m.mjs", "require": "./c.cjs" } }"#);
+    write("dual/m.mjs", "export const way = 'import'\n");
+    write("dual/c.cjs", "exports.way = 'require'\n");
+    write("user/package.json", r#"{ "main": "./u.cjs" }"#);
+    write("user/u.cjs", "exports.way = require('dual').way; exports.only = require('only').default; exports.late = () => require('late')\n");
+    // Newer packages have no other form: they can be required all the same, unless they wait.
+    write("only/package.json", r#"{ "type": "module", "main": "./o.js" }"#);
+    write("only/o.js", "import { way } from 'dual'\nexport default `only by ${way}`\n");
+    write("late/package.json", r#"{ "type": "module", "main": "./l.js" }"#);
+    write("late/l.js", "await new Promise((r) => setTimeout(r, 1))\nexport default 1\n");
+    let script = shop.tools(
+        "ways.ts",
+        "import { way } from 'dual'\nimport user from 'user'\nexport default { description: 'd', args: {}, execute: () => { try { user.late() } catch (e) { return `${way} ${user.way} ${user.only}; ${e.message.includes('that waits')}` } } }\n",
+    );
+    let said = shop.call(&script, "ways", json!({})).await.unwrap();
+    assert_eq!(said, "import require only by import; true");
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_named_with_who_wants_it() {
     let shop = Shop::new();
     shop.write("tools/node_modules/native/package.json", r#"{ "main": "./n.mjs" }"#);

@@ -258,7 +258,9 @@
         module.exports = JSON.parse(H.source(id));
       } else {
         const folder = id.slice(0, id.lastIndexOf("/")) || "/";
-        H.compile(id).call(module.exports, module.exports, requireFrom(id), module, id, folder);
+        const made = H.compile(id);
+        if (typeof made === "function") made.call(module.exports, module.exports, requireFrom(id), module, id, folder);
+        else module.exports = made;
       }
     } catch (error) {
       loaded.delete(id);
