@@ -248,11 +248,21 @@ fn substitute(value: &mut Value, file: &Path, env: Environment<'_>) -> Result<()
     walk(value, &mut Vec::new(), &expand)
 }
 
-fn included(path: &str, file: &Path, env: Environment<'_>) -> Result<String, String> {
-    let full = match path.strip_prefix("~/") {
+/// Files that a text includes, whether they are there or not.
+pub(crate) fn includes(text: &str, file: &Path, env: Environment<'_>) -> Vec<PathBuf> {
+    let names = text.split("{file:").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
+    names.map(|name| meant(name.trim(), file, env)).collect()
+}
+
+fn meant(path: &str, file: &Path, env: Environment<'_>) -> PathBuf {
+    match path.strip_prefix("~/") {
         Some(rest) => PathBuf::from(env("HOME").unwrap_or_default()).join(rest),
         None => file.parent().unwrap_or(Path::new(".")).join(path),
-    };
+    }
+}
+
+fn included(path: &str, file: &Path, env: Environment<'_>) -> Result<String, String> {
+    let full = meant(path, file, env);
     let text = std::fs::read_to_string(&full)
         .map_err(|e| format!("{{file:{path}}}: cannot read {}: {e}", full.display()))?;
     Ok(text.trim().to_owned())

@@ -69,6 +69,8 @@ pub struct Config {
     pub warnings: Vec<String>,
     /// For each value, by its JSON pointer, the file that said it last.
     pub origins: BTreeMap<String, PathBuf>,
+    /// Files that others include with `{file:…}`.
+    pub included: Vec<PathBuf>,
     /// What the folder's own files say and is not used, because nobody trusts it.
     pub left_out: Vec<LeftOut>,
     /// What those say of the sandbox who may loosen something.
@@ -103,6 +105,7 @@ impl Config {
             mcp_origins: BTreeMap::new(),
             warnings: Vec::new(),
             origins: BTreeMap::new(),
+            included: Vec::new(),
             left_out: Vec::new(),
             trusted_sandbox: Value::Object(serde_json::Map::new()),
             managed_sandbox: Value::Null,
@@ -246,6 +249,9 @@ impl Config {
     ) -> Result<HookSettings, ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
+        if !untrusted {
+            self.included.extend(file::includes(text, path, env));
+        }
         if let Some((place, message)) = wrong_example(&parsed.settings, home) {
             return Err(file::invalid_at(path, text, &place, message));
         }

@@ -31,15 +31,18 @@ struct Mark {
 }
 
 impl Stamp {
-    /// `skills` are the further folders with skills that the settings name.
+    /// `skills` are the further folders with skills that the settings name, `included` the files that they
+    /// take text from.
     pub fn take(
         paths: &Paths,
         directory: &Path,
         worktree: &Path,
         skills: &[String],
+        included: &[PathBuf],
         env: Environment<'_>,
     ) -> Self {
         let mut stamp = Self::default();
+        included.iter().for_each(|path| stamp.file(path));
         stamp.file(&paths.data.join("trust.json"));
         for (_, path) in candidates(paths, directory, worktree, env) {
             if path.is_dir() {
@@ -110,7 +113,7 @@ mod tests {
             _ => None,
         });
         let work = root.join("work");
-        let take = || Stamp::take(&paths, &work, &work, &["more".to_owned()], &|_| None);
+        let take = || Stamp::take(&paths, &work, &work, &["more".to_owned()], &[root.join("work/words.md")], &|_| None);
         let mut before = take();
         for file in [
             "home/.config/toolwright/toolwright.json",
@@ -126,6 +129,7 @@ mod tests {
             "work/.agents/skills/s/SKILL.md",
             "work/.mcp.json",
             "work/more/s/SKILL.md",
+            "work/words.md",
         ] {
             let path = root.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

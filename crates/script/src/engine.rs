@@ -9,14 +9,16 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ring::{digest, hmac, rand};
 use rquickjs::context::EvalOptions;
 use rquickjs::prelude::Opt;
+use rquickjs::promise::PromiseState;
 use rquickjs::{Context, Ctx, Exception, Function, Module, Object, Runtime, TypedArray, Value};
 use serde_json::json;
 
 use crate::ask::{ask, ask_and_wait};
+use crate::memory::{Counted, Peak};
 use crate::modules::Modules;
 use crate::parts;
 use crate::realm::{ScriptError, Shared, thrown};
-use crate::resolve::resolve;
+use crate::resolve::{Way, resolve};
 use crate::source::{Form, prepare};
 
 pub(crate) type Js<T> = rquickjs::Result<T>;
@@ -24,19 +26,14 @@ pub(crate) type Js<T> = rquickjs::Result<T>;
 /// Deep enough for people's recursion, far from the thread's own end.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Our own side alone would be swept three times over before a script has said a word.
+const FIRST_SWEEP_BYTES: usize = 4 << 20;
+
 /// Where our side of the script stands in its world.
 pub(crate) const ENTRY: &str = "__toolwright";
 
-/// The parts of `js/`, each read when it is first used.
-const PARTS: &[(&str, &str)] = &[
-    ("schema", concat!("(() => ", include_str!("js/schema.js"), ")")),
-    ("tools", include_str!("js/tools.js")),
-    ("web", include_str!("js/web.js")),
-    ("node", include_str!("js/node.js")),
-    ("names", include_str!("js/names.js")),
-    ("stream", include_str!("js/stream.js")),
-    ("intl", include_str!("js/intl.js")),
-];
+/// What Node's modules are known to have, a line for each.
+const NAMES: &str = include_str!("js/names.txt");
 
 pub(crate) struct Engine {
     context: Context,
@@ -47,8 +44,11 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(shared: &Arc<Shared>, memory_bytes: usize) -> Result<Self, String> {
         let failed = |e: rquickjs::Error| e.to_string();
-        let runtime = Runtime::new().map_err(failed)?;
+        parts::read_ahead();
+        let peak = Peak::default();
+        let runtime = Runtime::new_with_alloc(Counted::new(&peak)).map_err(failed)?;
         runtime.set_memory_limit(memory_bytes);
+        runtime.set_gc_threshold(FIRST_SWEEP_BYTES);
         runtime.set_max_stack_size(STACK_BYTES);
         let watched = Arc::clone(shared);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
@@ -59,8 +59,10 @@ impl Engine {
         let flag = Arc::clone(&out_of_memory);
         context
             .with(|ctx| {
+                let is_full = move || peak.reached(memory_bytes);
                 let host = host_object(&ctx, shared, flag)?;
-                let begin: Function<'_> = parts::value(&ctx, "base", include_str!("js/base.js"))?;
+                host.set("isFull", Function::new(ctx.clone(), is_full)?)?;
+                let begin: Function<'_> = parts::value(&ctx, "base")?;
                 let entry: Object<'_> = begin.call((host,))?;
                 ctx.globals().prop(ENTRY, rquickjs::object::Property::from(entry))
             })
@@ -200,7 +202,7 @@ fn host_object<'js>(
     host.set(
         "resolve",
         Function::new(ctx.clone(), |ctx: Ctx<'_>, from: String, name: String| {
-            resolve(&from, &name).map_err(|problem| throw(&ctx, &problem))
+            resolve(&from, &name, Way::Require).map_err(|problem| throw(&ctx, &problem))
         })?,
     )?;
     let me = own();
@@ -214,19 +216,13 @@ fn host_object<'js>(
     let compile = with_text(move |ctx, path| {
         let source = me.load(&path).map_err(|problem| throw(&ctx, &problem))?;
         if source.form == Form::Module {
-            return Err(throw(
-                &ctx,
-                &format!("{path} is an ES module: use import instead of require"),
-            ));
+            return required(&ctx, &path);
         }
         let head = "(function (exports, require, module, __filename, __dirname) {";
         evaluate(&ctx, &format!("{head}{}\n}})", source.code), &path)
     });
     host.set("compile", Function::new(ctx.clone(), compile)?)?;
-    let part = with_text(|ctx, name| match PARTS.iter().find(|(known, _)| *known == name) {
-        Some((name, code)) => parts::value(&ctx, name, code),
-        None => Err(throw(&ctx, "no such part")),
-    });
+    let part = with_text(|ctx, name| parts::value(&ctx, &name));
     host.set("part", Function::new(ctx.clone(), part)?)?;
     let import = with_text(|ctx, path| Ok(Module::import(&ctx, path)?.into_value()));
     host.set("importFile", Function::new(ctx.clone(), import)?)?;
@@ -237,12 +233,33 @@ fn host_object<'js>(
         evaluate(&ctx, &source.code, "script")
     });
     host.set("script", Function::new(ctx.clone(), script)?)?;
+    host.set(
+        "names",
+        Function::new(ctx.clone(), |module: String| {
+            NAMES.lines().find_map(|line| line.strip_prefix(&module)?.strip_prefix(": "))
+        })?,
+    )?;
     let me = own();
     host.set("facts", Function::new(ctx.clone(), move || me.host.facts().to_string())?)?;
     let me = own();
     host.set("settings", Function::new(ctx.clone(), move || me.host.settings())?)?;
     bytes_and_hashes(ctx, &host)?;
     Ok(host)
+}
+
+/// What a module exports, for somebody who cannot wait: as long as it does not either.
+fn required<'js>(ctx: &Ctx<'js>, path: &str) -> Js<Value<'js>> {
+    let code = format!("import * as whole from {};\nexport {{ whole }};\n", json!(path));
+    let module = Module::declare(ctx.clone(), format!("require:{path}"), code)?;
+    let (module, done) = module.eval()?;
+    match done.state() {
+        PromiseState::Resolved => module.get("whole"),
+        PromiseState::Rejected => done.result().unwrap_or(Err(rquickjs::Error::Unknown)),
+        PromiseState::Pending => {
+            let words = format!("{path} is an ES module that waits: use import instead of require");
+            Err(throw(ctx, &words))
+        }
+    }
 }
 
 fn bytes_and_hashes<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Js<()> {

@@ -10,6 +10,7 @@ mod ask;
 mod engine;
 mod execute;
 mod host;
+mod memory;
 mod modules;
 mod parts;
 mod program;

@@ -10,8 +10,9 @@ use rquickjs::{Ctx, Function, Module, Object, Value};
 use serde_json::json;
 
 use crate::engine::{ENTRY, Js, throw};
+use crate::parts;
 use crate::realm::Shared;
-use crate::resolve::resolve;
+use crate::resolve::{Way, resolve};
 use crate::source::{Form, Origins, Place, Source, prepare};
 
 /// A file that was read for a script.
@@ -98,7 +99,7 @@ impl Resolver for Modules {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Js<String> {
-        resolve(base, name).map_err(|problem| throw(ctx, &problem))
+        resolve(base, name, Way::Import).map_err(|problem| throw(ctx, &problem))
     }
 }
 
@@ -147,8 +148,9 @@ fn around<'js>(ctx: &Ctx<'js>, name: &str, by: &str, older: bool) -> Js<Module<'
     }
     if older {
         code.push_str("const o = true;\nexport { o as __older };\n");
+        return Module::declare(ctx.clone(), name, code);
     }
-    Module::declare(ctx.clone(), name, code)
+    parts::shared(ctx, &code, name, || code.clone())
 }
 
 /// Where a module lies, in the words of both Node and Bun.
@@ -164,7 +166,7 @@ fn tell_place(meta: &Object<'_>, path: &str) -> Js<()> {
     meta.set("main", false)?;
     let from = path.to_owned();
     let find = move |ctx: Ctx<'_>, name: String| {
-        resolve(&from, &name).map_err(|problem| throw(&ctx, &problem))
+        resolve(&from, &name, Way::Import).map_err(|problem| throw(&ctx, &problem))
     };
     meta.set("resolve", Function::new(meta.ctx().clone(), find)?)
 }

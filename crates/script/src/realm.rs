@@ -346,7 +346,8 @@ pub(crate) fn thrown(shared: &Shared, payload: &str) -> ScriptError {
     let given: Value =
         serde_json::from_str(payload).unwrap_or_else(|_| json!({ "message": payload }));
     let message = given["message"].as_str().unwrap_or("it failed without words");
-    if message.contains("out of memory") {
+    // What a script itself says of memory is its own matter.
+    if message.contains("out of memory") && given["name"] == "InternalError" {
         return ScriptError::Memory;
     }
     let name = given["name"].as_str().filter(|name| !matches!(*name, "Error" | ""));

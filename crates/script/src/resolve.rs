@@ -61,8 +61,28 @@ const ZOD: &[&str] = &["zod", "zod/v4", "zod/v3", "zod/mini", "zod/v4-mini"];
 const ENDINGS: &[&str] = &["", ".ts", ".js", ".mjs", ".cjs", ".mts", ".cts", ".json"];
 const INDEXES: &[&str] = &["index.ts", "index.js", "index.mjs", "index.cjs"];
 
-/// The full name of what `base` imports as `name`: `tw:…`, `node:…` or a path.
-pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
+/// How something is asked for: packages may have a file for each way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Import,
+    Require,
+}
+
+impl Way {
+    /// What a package may call a file that is meant for this way. The first that it names counts.
+    fn conditions(self) -> &'static [&'static str] {
+        match self {
+            Self::Import => &["import", "module", "node", "default"],
+            Self::Require => &["require", "node", "default"],
+        }
+    }
+
+    /// Better than nothing.
+    const OTHERS: &'static [&'static str] = &["import", "module", "require", "bun", "default"];
+}
+
+/// The full name of what `base` wants as `name`: `tw:…`, `node:…` or a path.
+pub(crate) fn resolve(base: &str, name: &str, way: Way) -> Result<String, String> {
     if name.starts_with("tw:") {
         return Ok(name.to_owned());
     }
@@ -77,22 +97,22 @@ pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
         return Ok(format!("node:{plain}"));
     }
     if name.starts_with('#') {
-        return own_import(Path::new(base), name)
+        return own_import(Path::new(base), name, way)
             .and_then(|path| std::fs::canonicalize(path).ok())
             .map(|path| path.display().to_string())
             .ok_or_else(|| format!("no package.json above {base} says what \"{name}\" is"));
     }
     if name.starts_with("node:") || name.starts_with("bun:") {
         return Err(format!(
-            "the module \"{name}\" is not available in Toolwright's script engine"
+            "the module \"{name}\", imported by {base}, is not available in Toolwright's script engine"
         ));
     }
     let folder = Path::new(base).parent().unwrap_or(Path::new("/"));
     let path = name.strip_prefix("file://").unwrap_or(name);
     let found = if path.starts_with('.') || path.starts_with('/') {
-        file_at(&folder.join(path))
+        file_at(&folder.join(path), way)
     } else {
-        package(folder, name)
+        package(folder, name, way)
     };
     let found = found.and_then(|path| std::fs::canonicalize(path).ok());
     match found {
@@ -107,7 +127,7 @@ pub(crate) fn resolve(base: &str, name: &str) -> Result<String, String> {
 }
 
 /// The file that a path without its ending, or a folder, stands for.
-fn file_at(path: &Path) -> Option<PathBuf> {
+fn file_at(path: &Path, way: Way) -> Option<PathBuf> {
     let with = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);
@@ -120,10 +140,10 @@ fn file_at(path: &Path) -> Option<PathBuf> {
         Some(PathBuf::from(format!("{stem}.ts"))).filter(|p| p.is_file())
     };
     let index = || INDEXES.iter().map(|name| path.join(name)).find(|p| p.is_file());
-    direct.or_else(compiled).or_else(|| entry_of(path)).or_else(index)
+    direct.or_else(compiled).or_else(|| entry_of(path, way)).or_else(index)
 }
 
-fn package(folder: &Path, name: &str) -> Option<PathBuf> {
+fn package(folder: &Path, name: &str, way: Way) -> Option<PathBuf> {
     let mut parts = name.splitn(if name.starts_with('@') { 3 } else { 2 }, '/');
     let mut package = parts.next()?.to_owned();
     if name.starts_with('@') {
@@ -135,24 +155,24 @@ fn package(folder: &Path, name: &str) -> Option<PathBuf> {
         if !home.is_dir() {
             continue;
         }
-        let Some(inside) = inside else { return file_at(&home) };
+        let Some(inside) = inside else { return file_at(&home, way) };
         let wanted = format!("./{inside}");
         let exported = manifest(&home)
-            .and_then(|manifest| exported(&manifest["exports"], &wanted))
-            .and_then(|file| file_at(&home.join(file)));
-        return exported.or_else(|| file_at(&home.join(inside)));
+            .and_then(|manifest| exported(&manifest["exports"], &wanted, way))
+            .and_then(|file| file_at(&home.join(file), way));
+        return exported.or_else(|| file_at(&home.join(inside), way));
     }
     None
 }
 
 /// What a package calls something of its own, by its `imports`.
-fn own_import(base: &Path, name: &str) -> Option<PathBuf> {
+fn own_import(base: &Path, name: &str, way: Way) -> Option<PathBuf> {
     let (home, manifest) =
         base.ancestors().skip(1).find_map(|folder| Some((folder, manifest(folder)?)))?;
-    let file = exported(&manifest["imports"], name)?;
+    let file = exported(&manifest["imports"], name, way)?;
     match file.starts_with('.') {
-        true => file_at(&home.join(file)),
-        false => package(home, &file),
+        true => file_at(&home.join(file), way),
+        false => package(home, &file, way),
     }
 }
 
@@ -161,32 +181,40 @@ fn manifest(folder: &Path) -> Option<Value> {
 }
 
 /// The file by which a package is entered.
-fn entry_of(folder: &Path) -> Option<PathBuf> {
+fn entry_of(folder: &Path, way: Way) -> Option<PathBuf> {
     let manifest = manifest(folder)?;
-    let main = exported(&manifest["exports"], ".")
-        .or_else(|| manifest["module"].as_str().map(str::to_owned))
-        .or_else(|| manifest["main"].as_str().map(str::to_owned))?;
+    let named = |key: &str| manifest[key].as_str().map(str::to_owned);
+    // Only bundlers know the second; what is imported is best there, and what is required is not.
+    let keys = match way {
+        Way::Import => ["module", "main"],
+        Way::Require => ["main", "module"],
+    };
+    let main = exported(&manifest["exports"], ".", way)
+        .or_else(|| keys.into_iter().find_map(named))?;
     // A folder that names itself would be looked for without end.
     if matches!(main.trim_end_matches('/'), "." | "") {
         return None;
     }
-    file_at(&folder.join(main))
+    file_at(&folder.join(main), way)
 }
 
 /// What a package's `exports` say about one of its entries.
-fn exported(exports: &Value, entry: &str) -> Option<String> {
-    const CONDITIONS: &[&str] = &["import", "module", "node", "default", "require"];
-    let of = |value: &Value| -> Option<String> {
-        let mut value = value;
-        for _ in 0..8 {
-            match value {
-                Value::String(file) => return Some(file.clone()),
-                Value::Array(list) => value = list.first()?,
-                Value::Object(map) => value = CONDITIONS.iter().find_map(|c| map.get(*c))?,
-                _ => return None,
+fn exported(exports: &Value, entry: &str, way: Way) -> Option<String> {
+    fn chosen(value: &Value, conditions: &[&str], depth: usize) -> Option<String> {
+        match value {
+            Value::String(file) => Some(file.clone()),
+            Value::Array(list) if depth > 0 => {
+                list.iter().find_map(|value| chosen(value, conditions, depth - 1))
             }
+            Value::Object(map) if depth > 0 => {
+                let fitting = map.iter().filter(|(key, _)| conditions.contains(&key.as_str()));
+                fitting.into_iter().find_map(|(_, value)| chosen(value, conditions, depth - 1))
+            }
+            _ => None,
         }
-        None
+    }
+    let of = |value: &Value| {
+        chosen(value, way.conditions(), 8).or_else(|| chosen(value, Way::OTHERS, 8))
     };
     let Some(map) = exports.as_object() else {
         return (entry == ".").then(|| of(exports)).flatten();
@@ -234,10 +262,19 @@ mod tests {
         );
         write("node_modules/inner/i.js", "");
         write("node_modules/inner/u/x.js", "");
+        write(
+            "node_modules/dual/package.json",
+            r#"{"module":"./m.js","exports":{".":{"types":"./t.d.ts","node":{"import":"./i.mjs","require":"./r.cjs"},"default":"./d.js"},"./only":{"require":"./r.cjs"}}}"#,
+        );
+        write("node_modules/dual/i.mjs", "");
+        write("node_modules/dual/r.cjs", "");
+        write("node_modules/two/package.json", r#"{"module":"./m.js","main":"./c.js"}"#);
+        write("node_modules/two/m.js", "");
+        write("node_modules/two/c.js", "");
         write("node_modules/self/package.json", r#"{"main":"."}"#);
         let base = root.join("tools/a.ts").display().to_string();
         let found = |name: &str| {
-            resolve(&base, name).map(|p| {
+            resolve(&base, name, Way::Import).map(|p| {
                 p.strip_prefix(&format!("{}/", root.display())).map_or(p.clone(), str::to_owned)
             })
         };
@@ -249,6 +286,9 @@ mod tests {
             ("plain", "node_modules/plain/main.cjs"),
             ("@s/p", "node_modules/@s/p/m.js"),
             ("@s/p/sub/q", "node_modules/@s/p/d/q.js"),
+            ("dual", "node_modules/dual/i.mjs"),
+            ("dual/only", "node_modules/dual/r.cjs"),
+            ("two", "node_modules/two/m.js"),
             ("node:fs", "node:fs"),
             ("fs/promises", "node:fs/promises"),
             ("@opencode-ai/plugin", "tw:plugin"),
@@ -256,9 +296,13 @@ mod tests {
         ] {
             assert_eq!(found(name).as_deref(), Ok(expected), "{name}");
         }
+        for (name, expected) in [("dual", "r.cjs"), ("two", "c.js"), ("@s/p", "m.js")] {
+            let found = resolve(&base, name, Way::Require).unwrap();
+            assert!(found.ends_with(&format!("/{expected}")), "{name}: {found}");
+        }
         let inner = root.join("node_modules/inner/i.js").display().to_string();
         let own =
-            |name: &str| resolve(&inner, name).map(|p| p.rsplit('/').next().unwrap().to_owned());
+            |name: &str| resolve(&inner, name, Way::Import).map(|p| p.rsplit('/').next().unwrap().to_owned());
         assert_eq!(own("#util/x").as_deref(), Ok("x.js"));
         assert_eq!(own("#nothing").ok(), None);
         for missing in ["./nothing", "nothing", "node:sqlite", "bun:sqlite", "#x", "self"] {

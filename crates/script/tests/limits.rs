@@ -56,6 +56,34 @@ async fn odd_times_and_floods_of_requests_are_taken() {
 }
 
 #[tokio::test]
+async fn requests_beyond_the_cap_are_refused_and_the_others_go_on() {
+    let shop = Shop::new();
+    // A timer is a request that waits; the one after the last that fits is not let in.
+    let body = "for (let i = 0; i < 4095; i++) setTimeout(() => {}, 600000); const fits = await fs.promises.stat('.').then(() => 'fits', (e) => e.message); setTimeout(() => {}, 600000); const more = await fs.promises.stat('.').then(() => 'let in', (e) => e.message); return `${fits}; ${more}`";
+    assert_eq!(said(&shop, body).await, "fits; more than 4096 requests wait");
+}
+
+#[tokio::test]
+async fn what_is_thrown_without_an_error_is_no_lack_of_memory() {
+    let shop = Shop::new();
+    for (body, expected) in [
+        ("throw null", "ERROR it threw null"),
+        ("throw undefined", "ERROR it threw undefined"),
+        ("throw 5", "ERROR 5"),
+        ("throw 'words'", "ERROR words"),
+        ("throw { a: 1 }", "ERROR { a: 1 }"),
+        ("throw new Error('we are out of memory cards')", "ERROR we are out of memory cards"),
+    ] {
+        let said = said(&shop, body).await;
+        assert!(said.starts_with(expected), "{body}: {said}");
+    }
+    // With small things there is no room for an error in the end.
+    let small = "const all = []; while (true) all.push({ a: {}, b: [] })";
+    let said = said(&shop, small).await;
+    assert!(said.contains("more than 64 MiB"), "{said}");
+}
+
+#[tokio::test]
 async fn what_is_nested_too_deeply_is_an_error_and_no_crash() {
     let shop = Shop::new();
     for (open, close) in [("(", ")"), ("[", "]"), ("{a:", "}"), ("!", ""), ("f(", ")"), ("a=>", "")]

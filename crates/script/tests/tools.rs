@@ -326,3 +326,146 @@ export default {
     let said = shop.call(&script, "web", json!({ "url": address })).await.unwrap();
     assert_eq!(said, "src/a.ts src/deep/b.ts; true; 200 hello; true");
 }
+
+#[tokio::test]
+async fn schemas_of_a_zod_that_a_package_brings_along_are_understood() {
+    let shop = Shop::new();
+    // Both of the forms in which Zod keeps what it knows: by number (3 and 4), without its code.
+    let script = shop.tools(
+        "brought.ts",
+        r#"
+const three = (typeName: string, more = {}, description?: string) => ({ _def: { typeName, ...more }, description, safeParse: (v: unknown) => (v === "bad" ? { success: false, error: { issues: [{ code: "custom", message: "not bad", path: [] }] } } : { success: true, data: v ?? "usual" }) })
+const four = (type: string, more = {}, description?: string) => ({ _zod: { def: { type, ...more } }, description, safeParse: (v: unknown) => ({ success: true, data: v }) })
+const word = three("ZodString", { checks: [{ kind: "min", value: 2 }] }, "a word")
+const count = four("number", { checks: [{ _zod: { def: { check: "greater_than", value: 1 } } }, { _zod: { def: { check: "number_format", format: "safeint" } } }] })
+export default { description: "d", args: {
+  word,
+  mode: three("ZodDefault", { innerType: three("ZodEnum", { values: ["a", "b"] }), defaultValue: () => "a" }),
+  list: three("ZodOptional", { innerType: three("ZodArray", { type: word }) }),
+  count,
+  kind: four("optional", { innerType: four("enum", { entries: { x: "x", y: "y" } }) }),
+  inner: four("object", { shape: { a: four("string"), b: four("optional", { innerType: four("boolean") }) } }),
+  either: four("union", { options: [four("string"), four("literal", { values: [5] })] }),
+  none: four("nullable", { innerType: four("string") }),
+}, async execute(args) { return JSON.stringify(args) } }
+export const whole = { description: "w", args: four("object", { shape: { q: four("string") } }), async execute(args) { return args.q } }
+"#,
+    );
+    let described = script.describe(None, None).await.unwrap();
+    assert_eq!(described.problems, Vec::<String>::new());
+    assert_eq!(
+        described.tools[0].parameters,
+        json!({
+            "type": "object",
+            "properties": {
+                "word": { "type": "string", "minLength": 2, "description": "a word" },
+                "mode": { "type": "string", "enum": ["a", "b"], "default": "a" },
+                "list": { "type": "array", "items": { "type": "string", "minLength": 2, "description": "a word" } },
+                "count": { "type": "integer", "minimum": 1 },
+                "kind": { "type": "string", "enum": ["x", "y"] },
+                "inner": { "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "boolean" } }, "required": ["a"] },
+                "either": { "anyOf": [{ "type": "string" }, { "const": 5 }] },
+                "none": { "type": ["string", "null"] },
+            },
+            "required": ["word", "count", "inner", "either", "none"],
+        })
+    );
+    assert_eq!(described.tools[1].parameters["properties"], json!({ "q": { "type": "string" } }));
+    let given = json!({ "word": "hi", "count": 3, "inner": { "a": "x" }, "either": 5, "none": null });
+    let said = shop.call(&script, "brought", given).await.unwrap();
+    assert!(said.contains(r#""mode":"usual""#) && said.contains(r#""count":3"#), "{said}");
+    let wrong = shop.call(&script, "brought", json!({ "word": "bad", "count": 3 })).await;
+    assert!(thrown(&wrong.unwrap_err()).contains("word: not bad"));
+    assert_eq!(shop.call(&script, "brought_whole", json!({ "q": "yes" })).await.unwrap(), "yes");
+}
+
+#[tokio::test]
+async fn what_packages_do_with_schemas_and_carry_along_does_not_stop_them() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "carry.ts",
+        r#"
+import { tool } from "@opencode-ai/plugin"
+const schema = tool.schema.string().describe("plain")
+schema._zod.toJSONSchema = () => ({ type: "string", title: "own" })
+const module = new WebAssembly.Module(new Uint8Array([0, 97, 115, 109]))
+const piece = new WebAssembly.Instance(module, {})
+export default tool({ description: "d", args: { schema }, async execute() {
+  try { return String(piece.exports.count(1)) } catch (e) { return `${e.message}; ${await WebAssembly.instantiate(new Uint8Array()).catch((e) => e.message)}` }
+} })
+"#,
+    );
+    let described = script.describe(None, None).await.unwrap();
+    let own = json!({ "type": "string", "title": "own" });
+    assert_eq!(described.tools[0].parameters["properties"]["schema"], own);
+    let words = "WebAssembly is not available in Toolwright's script engine";
+    let said = shop.call(&script, "carry", json!({ "schema": "x" })).await.unwrap();
+    assert_eq!(said, format!("{words}; {words}"));
+}
+
+#[tokio::test]
+async fn packages_have_a_file_for_each_way_to_ask_for_them() {
+    let shop = Shop::new();
+    let write = |name: &str, text: &str| shop.write(&format!("tools/node_modules/{name}"), text);
+    write("dual/package.json", r#"{ "exports": { "import": "./m.mjs", "require": "./c.cjs" } }"#);
+    write("dual/m.mjs", "export const way = 'import'\n");
+    write("dual/c.cjs", "exports.way = 'require'\n");
+    write("user/package.json", r#"{ "main": "./u.cjs" }"#);
+    write("user/u.cjs", "exports.way = require('dual').way; exports.only = require('only').default; exports.late = () => require('late')\n");
+    // Newer packages have no other form: they can be required all the same, unless they wait.
+    write("only/package.json", r#"{ "type": "module", "main": "./o.js" }"#);
+    write("only/o.js", "import { way } from 'dual'\nexport default `only by ${way}`\n");
+    write("late/package.json", r#"{ "type": "module", "main": "./l.js" }"#);
+    write("late/l.js", "await new Promise((r) => setTimeout(r, 1))\nexport default 1\n");
+    let script = shop.tools(
+        "ways.ts",
+        "import { way } from 'dual'\nimport user from 'user'\nexport default { description: 'd', args: {}, execute: () => { try { user.late() } catch (e) { return `${way} ${user.way} ${user.only}; ${e.message.includes('that waits')}` } } }\n",
+    );
+    let said = shop.call(&script, "ways", json!({})).await.unwrap();
+    assert_eq!(said, "import require only by import; true");
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_named_with_who_wants_it() {
+    let shop = Shop::new();
+    shop.write("tools/node_modules/native/package.json", r#"{ "main": "./n.mjs" }"#);
+    shop.write("tools/node_modules/native/n.mjs", "import { dlopen } from 'bun:ffi'\nexport default dlopen\n");
+    let script = shop.tools("n.js", "import n from 'native'\nexport default { description: 'd', args: {}, execute: () => n() }\n");
+    let said = script.describe(None, None).await.unwrap_err().to_string();
+    assert!(said.contains("\"bun:ffi\"") && said.contains("node_modules/native/n.mjs"), "{said}");
+}
+
+/// What Node itself answers, for each of these.
+#[tokio::test]
+async fn a_command_line_is_taken_apart_as_node_does_it() {
+    let shop = Shop::new();
+    let script = shop.tools(
+        "args.js",
+        r#"
+import { parseArgs } from "node:util"
+const options = { v: { type: "boolean", short: "v" }, name: { type: "string", short: "n" }, m: { type: "string", multiple: true, short: "m" }, b: { type: "boolean", multiple: true, short: "b" }, d: { type: "string", default: "dd" } }
+export default { description: "d", args: {}, execute: ({ args, more }) => { try { const { values, positionals } = parseArgs({ args, options, ...more }); return JSON.stringify([values, positionals]) } catch (e) { return e.code } } }
+"#,
+    );
+    let strict = json!({ "allowPositionals": true });
+    let loose = json!({ "strict": false });
+    for (args, more, expected) in [
+        (json!([]), &strict, r#"[{"d":"dd"},[]]"#),
+        (json!(["-vb", "-b"]), &strict, r#"[{"v":true,"b":[true,true],"d":"dd"},[]]"#),
+        (json!(["-vnfoo", "x"]), &strict, r#"[{"v":true,"name":"foo","d":"dd"},["x"]]"#),
+        (json!(["-m", "1", "-m2", "--m=3"]), &strict, r#"[{"m":["1","2","3"],"d":"dd"},[]]"#),
+        (json!(["--name=a=b", "--d", "e"]), &strict, r#"[{"name":"a=b","d":"e"},[]]"#),
+        (json!(["a", "--", "-v"]), &strict, r#"[{"d":"dd"},["a","-v"]]"#),
+        (json!(["-n", "-"]), &strict, r#"[{"name":"-","d":"dd"},[]]"#),
+        (json!(["-n", "-x"]), &strict, "ERR_PARSE_ARGS_INVALID_OPTION_VALUE"),
+        (json!(["--name"]), &strict, "ERR_PARSE_ARGS_INVALID_OPTION_VALUE"),
+        (json!(["--v=1"]), &strict, "ERR_PARSE_ARGS_INVALID_OPTION_VALUE"),
+        (json!(["--zz"]), &strict, "ERR_PARSE_ARGS_UNKNOWN_OPTION"),
+        (json!(["x"]), &json!({}), "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL"),
+        (json!(["--zz=1", "-z", "p", "--name"]), &loose, r#"[{"zz":"1","z":true,"name":true,"d":"dd"},["p"]]"#),
+        (json!(["--no-v"]), &json!({ "allowNegative": true }), r#"[{"v":false,"d":"dd"},[]]"#),
+    ] {
+        let said = shop.call(&script, "args", json!({ "args": args, "more": more })).await.unwrap();
+        assert_eq!(said, expected, "{args}");
+    }
+}

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::json;
 use toolwright_testkit::{Answer, Captured, ModelServer, Terminal, Wire};
 
+use crate::mcp::fake;
 use crate::{folder, results};
 
 fn tools(request: &Captured) -> String {
@@ -69,6 +70,50 @@ fn a_change_counts_at_the_next_prompt_and_a_broken_one_leaves_all_as_it_was() {
     terminal.keys("four\r");
     terminal.wait_for("Four.");
     assert!(!tools(&server.last_request()).contains("says third"), "what is denied is not offered");
+}
+
+#[test]
+fn servers_and_included_texts_change_at_the_next_prompt_too() {
+    let server = ModelServer::start([
+        Answer::text("One."),
+        Answer::call("second_echo", json!({ "text": "heard" })),
+        Answer::text("Two."),
+        Answer::text("Three."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let own = |file: &str, text: &str| {
+        let path = folder.root().join("home/.config/toolwright").join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let settings = |name: &str| {
+        let mut entry = fake(&["ok"]);
+        entry["required"] = json!(true);
+        let helper = json!({ "mode": "subagent", "description": "{file:words.md}" });
+        json!({ "mcp": { name: entry }, "agent": { "helper": helper }, "permission": { "*": "allow" } })
+            .to_string()
+    };
+    own("words.md", "first words");
+    own("toolwright.json", &settings("first"));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    assert!(tools(&server.last_request()).contains("first_echo"));
+    assert!(tools(&server.last_request()).contains("first words"));
+    own("toolwright.json", &settings("second"));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    let offered = tools(&server.last_request());
+    assert!(offered.contains("second_echo") && !offered.contains("first_echo"), "{offered}");
+    assert_eq!(results(&server.last_request()), ["heard"]);
+    own("words.md", "other words");
+    terminal.wait_for("Ask anything");
+    terminal.keys("three\r");
+    terminal.wait_for("Three.");
+    let offered = tools(&server.last_request());
+    assert!(offered.contains("other words") && offered.contains("second_echo"), "{offered}");
 }
 
 #[test]

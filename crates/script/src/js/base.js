@@ -101,7 +101,7 @@
           console.error(error);
         }
         return again && timers.has(id) ? turn() : undefined;
-      });
+      }, (error) => console.error(error));
     turn();
     return new Timer(id);
   };
@@ -226,7 +226,9 @@
     return parts.get(name);
   };
   // What a part is given, where that is not the same as for the others.
-  const more = { stream: () => ({ ...part("node").forStreams, bytesOf: part("web").bytesOf }) };
+  const more = { stream: () => ({ Emitter: part("events"), Buffer: part("buffer").Buffer, bytesOf: part("text").bytesOf }) };
+  let known;
+  const facts = () => (known ??= JSON.parse(H.facts()));
   const plugin = () => {
     const { tool } = part("tools");
     return { tool, default: { tool } };
@@ -256,7 +258,9 @@
         module.exports = JSON.parse(H.source(id));
       } else {
         const folder = id.slice(0, id.lastIndexOf("/")) || "/";
-        H.compile(id).call(module.exports, module.exports, requireFrom(id), module, id, folder);
+        const made = H.compile(id);
+        if (typeof made === "function") made.call(module.exports, module.exports, requireFrom(id), module, id, folder);
+        else module.exports = made;
       }
     } catch (error) {
       loaded.delete(id);
@@ -270,7 +274,8 @@
   const running = new Map();
   const problem = (error) => {
     // The engine throws this where there is no room left for an error.
-    if (error === null) return { message: "out of memory", name: "InternalError", stack: "" };
+    if (error === null && H.isFull()) return { message: "out of memory", name: "InternalError", stack: "" };
+    if (error === null || error === undefined) return { message: `it threw ${error}`, name: "Error", stack: "" };
     if (!(error instanceof Error)) return { message: text(error), name: "Error", stack: "" };
     return { message: String(error.message), name: String(error.name), stack: String(error.stack ?? ""), code: error.code };
   };
@@ -302,7 +307,7 @@
   };
   const abort = (id) => running.get(id)?.abort(new DOMException("The call was stopped.", "AbortError"));
 
-  const inside = { H, host, hostSync, hostError, inspect, format, sleep, until, part, requireFrom, DOMException, EventTarget, Event, AbortController, AbortSignal };
+  const inside = { H, host, hostSync, hostError, inspect, format, sleep, until, part, facts, requireFrom, DOMException, EventTarget, Event, AbortController, AbortSignal };
   const lazy = (name, owner, get) =>
     Object.defineProperty(owner, name, {
       configurable: true,
@@ -321,11 +326,15 @@
     clearTimeout: stop, clearInterval: stop, clearImmediate: stop,
     DOMException, Event, EventTarget, AbortController, AbortSignal, global: globalThis, self: globalThis,
   });
-  for (const name of ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "CustomEvent", "MessageChannel", "WebSocket", "atob", "btoa", "performance", "crypto"]) {
-    lazy(name, globalThis, () => part("web")[name]);
-  }
-  for (const name of ["process", "Buffer", "Bun", "$"]) lazy(name, globalThis, () => part("node")[name]);
-  lazy("Intl", globalThis, () => part("intl"));
+  const globals = {
+    text: ["URL", "URLSearchParams", "TextEncoder", "TextDecoder", "atob", "btoa", "performance", "crypto"],
+    web: ["Headers", "Request", "Response", "fetch", "Blob", "File", "FormData", "ReadableStream", "WritableStream", "TransformStream", "TextDecoderStream", "TextEncoderStream", "CustomEvent", "MessageChannel", "WebSocket"],
+    buffer: ["Buffer"],
+    run: ["$"],
+  };
+  for (const [from, names] of Object.entries(globals)) for (const name of names) lazy(name, globalThis, () => part(from)[name]);
+  for (const [name, from] of [["process", "process"], ["Bun", "bun"], ["Intl", "intl"]]) lazy(name, globalThis, () => part(from));
+  lazy("WebAssembly", globalThis, () => part("wasm"));
   lazy("navigator", globalThis, () => ({ userAgent: "Toolwright", language: "en-US", languages: ["en-US"], hardwareConcurrency: 1 }));
   return { call, reply, abort, names, load, builtin, requireFrom };
 })

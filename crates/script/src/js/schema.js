@@ -1,6 +1,6 @@
 // Schemas in the manner of Zod: what custom tools use to say what their arguments are. Written for
 // this engine; each schema can check and change a value, and can say itself as JSON Schema.
-(() => {
+(({ part }) => {
   class ZodError extends Error {
     constructor(issues) {
       super();
@@ -73,6 +73,15 @@
     }
     get description() {
       return this._def.meta?.description;
+    }
+    // Where others look for what a schema is, and leave their own way of saying it as JSON Schema.
+    get _zod() {
+      const side = { def: this._def };
+      Object.defineProperty(this, "_zod", { value: side });
+      return side;
+    }
+    get def() {
+      return this._def;
     }
     describe(description) {
       return this.with({ meta: { ...this._def.meta, description } });
@@ -647,6 +656,7 @@
     if (schema instanceof Optional || schema instanceof Default || schema instanceof Catch) return true;
     if (schema instanceof Nullable || schema instanceof Transform || schema instanceof Pipe) return mayBeMissing(schema._def.inner);
     if (schema instanceof Preprocess) return false;
+    if (schema instanceof Foreign) return schema.isOptional();
     if (schema instanceof Plain && schema._def.type === "any") return true;
     return schema instanceof Union && schema._def.options.some(mayBeMissing);
   };
@@ -730,6 +740,8 @@
     if (depth > 24) return {};
     depth += 1;
     try {
+      const own = Object.hasOwn(schema, "_zod") ? schema._zod.toJSONSchema : undefined;
+      if (typeof own === "function") return own();
       const made = schema.json();
       const { id: _, ...meta } = schema._def.meta ?? {};
       return { ...made, ...meta };
@@ -737,10 +749,15 @@
       depth -= 1;
     }
   };
-  // A schema of another library that can say itself.
+  // A schema of another library that can say itself, or of a Zod that a package brings along.
   const foreign = (schema) => {
-    for (const name of ["toJSONSchema", "toJsonSchema"]) if (typeof schema[name] === "function") return schema[name]();
-    return schema.description ? { description: schema.description } : {};
+    for (const name of ["toJSONSchema", "toJsonSchema"]) {
+      if (typeof schema[name] !== "function") continue;
+      const { $schema: _, ...said } = schema[name]();
+      return said;
+    }
+    const said = part("foreign")(schema);
+    return schema.description ? { ...said, description: schema.description } : said;
   };
   const toJSONSchema = (schema) => ({ $schema: "https://json-schema.org/draft/2020-12/schema", ...toJSON(schema) });
 
@@ -846,6 +863,10 @@
     if (args === null || args === undefined) return { schema: z.object({}), json: { type: "object", properties: {} } };
     if (args instanceof Schema) return { schema: args, json: toJSON(args) };
     const isSchema = (v) => v instanceof Schema || v?._zod || v?._def;
+    if (isSchema(args)) {
+      const schema = new Foreign({ other: args });
+      return { schema, json: toJSON(schema) };
+    }
     const entries = Object.entries(args);
     if (entries.some(([, v]) => isSchema(v))) {
       const shape = Object.fromEntries(entries.map(([key, v]) => [key, v instanceof Schema ? v : new Foreign({ other: v })]));
@@ -856,6 +877,9 @@
     return { schema: undefined, json: { type: "object", properties: args, required: Object.keys(args) } };
   };
   class Foreign extends Schema {
+    isOptional() {
+      return part("foreign").isOptional(this._def.other);
+    }
     base(value) {
       const result = this._def.other.safeParse?.(value) ?? { success: true, data: value };
       return result.success ? ok(result.data) : fail(...(result.error.issues ?? [bad("custom", String(result.error))]));
@@ -865,4 +889,4 @@
     }
   }
   return z;
-})()
+})

@@ -1,5 +1,5 @@
 // Custom tools and plugins: what a file exports, and how it is called.
-(({ H, host, hostSync, part, hostError }) => {
+(({ H, host, inspect, part, hostError }) => {
   const tool = (definition) => definition;
   Object.defineProperty(tool, "schema", { get: () => part("schema") });
 
@@ -113,7 +113,7 @@
       directory: surroundings.directory,
       worktree: surroundings.worktree,
       serverUrl: new URL("http://localhost:4096"),
-      $: part("node").$,
+      $: part("run").$,
     };
     const whole = module.default;
     let makers;
@@ -215,7 +215,8 @@
   // Code mode: a script of the model's that calls tools.
   const execute = async ({ code, names }, signal) => {
     const logs = [];
-    const say = (prefix) => (...said) => logs.push(prefix + said.map((s) => part("node").format(s)).join(" "));
+    const format = (value) => (typeof value === "string" ? value : inspect(value));
+    const say = (prefix) => (...said) => logs.push(prefix + said.map((s) => format(s)).join(" "));
     const console = { log: say(""), info: say(""), debug: say("[debug] "), warn: say("[warn] "), error: say("[error] ") };
     const call = (name) => async (input) => {
       signal.throwIfAborted();

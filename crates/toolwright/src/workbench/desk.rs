@@ -1,6 +1,7 @@
 //! A session put on the desk: opened or made, with everything that works on it.
 
 use super::*;
+use crate::mcp::SessionModel;
 
 /// Which session a turn belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,6 +186,7 @@ impl Workbench {
             registry,
             employer: station.employer(self),
             jobs: jobs.clone(),
+            sampler: SessionModel::new(&station.chosen, &station.budget.purse),
             own_tools,
             log: log_path,
             outputs,

@@ -2,15 +2,17 @@
 //! be used is said once, and everything stays as it was.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use toolwright_config::{Config, Paths, Stamp, Trust, TrustState};
 use toolwright_engine::{AgentChange, Engine};
+use toolwright_mcp::Servers;
 use toolwright_tool::Workspace;
 
 use super::{SetupError, Workbench};
 use crate::configured;
+use crate::mcp;
 use crate::planning::{self, Handover};
 use crate::station::{effort_of, sampling_of};
 
@@ -39,7 +41,7 @@ impl Read {
         let skills = &config.settings.skills.paths;
         let prints = || Trust::new(paths).fingerprints(directory, worktree);
         Self {
-            stamp: Stamp::take(paths, directory, worktree, skills, env),
+            stamp: Stamp::take(paths, directory, worktree, skills, &config.included, env),
             trusted: if trusted { prints() } else { BTreeMap::new() },
             value: config.value.clone(),
             refused: Mutex::default(),
@@ -53,7 +55,8 @@ impl Workbench {
     pub fn renewed(&self) -> Result<Option<Self>, SetupError> {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let skills = &self.config.settings.skills.paths;
-        let now = Stamp::take(&self.paths, directory, worktree, skills, &self.env);
+        let included = &self.config.included;
+        let now = Stamp::take(&self.paths, directory, worktree, skills, included, &self.env);
         if now == self.read.stamp {
             return Ok(None);
         }
@@ -125,9 +128,7 @@ impl Handover {
         self.gate.change_rules(policy);
         self.change_tools(engine, &next, &mut notices).await;
         if next.read.value.get("mcp") != self.bench.read.value.get("mcp") {
-            notices
-                .push("the MCP servers have changed: that counts for the next session".to_owned());
-            next.mcp = self.bench.mcp.clone();
+            notices.extend(self.change_servers(&next.mcp).await);
         }
         let steps = self.steps.or(agent.steps).or(next.config.settings.steps);
         let plan = planning::plan_file(next.workspace.worktree(), &engine.session().header.session);
@@ -142,6 +143,19 @@ impl Handover {
         engine.change_agent(change).await?;
         self.bench = next;
         Ok(Some(notices))
+    }
+
+    /// Other MCP servers take the place of those that run. One that is not there is said: the session has
+    /// begun, so it goes on without it.
+    async fn change_servers(&self, next: &Servers) -> Vec<String> {
+        for status in self.bench.mcp.status() {
+            // It is one of theirs; nothing else can be wrong.
+            self.bench.mcp.disconnect(&status.name).await.ok();
+        }
+        next.start();
+        next.attach(&self.registry, Some(Arc::clone(&self.sampler)));
+        let missing = next.settle(mcp::PATIENCE).await.err();
+        missing.map_or_else(|| mcp::notices(next), |problem| vec![problem])
     }
 
     /// Tools and hooks that people wrote, and those of ours that are told something by the settings.
