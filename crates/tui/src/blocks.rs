@@ -7,7 +7,7 @@ use toolwright::session::{Ending, Outcome};
 
 use crate::diff;
 use crate::markdown;
-use crate::picture::Picture;
+use crate::picture::{Means, Picture};
 use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
@@ -25,7 +25,11 @@ const KEPT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    User(String),
+    /// What the person said, and when, in milliseconds since 1970.
+    User {
+        text: String,
+        at: Option<u64>,
+    },
     Text(String),
     Thought { text: String, seconds: u64 },
     Call(Call),
@@ -74,9 +78,12 @@ impl From<&Outcome> for Done {
         let todos = details["todos"].as_array().map_or(&[][..], Vec::as_slice);
         let number = |name: &str| details[name].as_u64();
         let mut facts = Vec::new();
-        for (name, unit) in [("count", "found"), ("matches", "matches"), ("calls", "calls")] {
-            facts.extend(number(name).map(|n| format!("{n} {unit}")));
-        }
+        facts.extend(number("count").map(|n| format!("{n} found")));
+        facts.extend(number("matches").map(|n| match n {
+            1 => "1 match".to_owned(),
+            n => format!("{n} matches"),
+        }));
+        facts.extend(number("calls").map(|n| counted(n as usize, "call")));
         if let Some(cost) = outcome.cost.filter(|cost| *cost > 0.0) {
             facts.push(format!("${cost:.3}"));
         }
@@ -124,19 +131,24 @@ pub struct View<'a> {
     pub details: bool,
     /// The model's reasoning in full.
     pub thinking: bool,
-    /// Images as blocks of colour.
-    pub pictures: bool,
+    pub pictures: Means,
     pub now: Duration,
+    /// What time it is, where it is to be seen when something was said; in milliseconds since 1970.
+    pub clock: Option<u64>,
 }
 
 impl Block {
+    pub fn user(text: impl Into<String>, at: Option<u64>) -> Self {
+        Self::User { text: text.into(), at }
+    }
+
     pub fn note(level: Level, text: impl Into<String>) -> Self {
         Self::Note { level, text: text.into(), advice: None }
     }
 
     pub fn render(&self, view: View<'_>) -> Vec<Line> {
         match self {
-            Self::User(text) => said(text, view),
+            Self::User { text, at } => said(text, *at, view),
             Self::Text(text) => markdown::render(text, view.columns, view.theme),
             Self::Thought { text, seconds } => thought(text, *seconds, view),
             Self::Call(call) => call.render(view),
@@ -147,7 +159,7 @@ impl Block {
     /// Everything in it that can be searched for.
     pub fn text(&self) -> String {
         match self {
-            Self::User(text) | Self::Text(text) | Self::Thought { text, .. } => text.clone(),
+            Self::User { text, .. } | Self::Text(text) | Self::Thought { text, .. } => text.clone(),
             Self::Call(call) => {
                 let done = call.done.as_ref();
                 let output = done.map(|d| d.output.as_str()).unwrap_or_default();
@@ -159,9 +171,13 @@ impl Block {
     }
 }
 
-fn said(text: &str, view: View<'_>) -> Vec<Line> {
+fn said(text: &str, at: Option<u64>, view: View<'_>) -> Vec<Line> {
     let theme = view.theme;
     let mut lines = Vec::new();
+    if let Some(time) = view.clock.and_then(|now| local_time(at?, now)) {
+        let bar = Line::styled("┃ ", Style::fg(theme.primary));
+        lines.push(bar.with(width::cut(&time, view.columns.saturating_sub(2)), theme.muted()));
+    }
     for text in harmless(text.trim_end()).split('\n') {
         let line = Line::styled(text, Style::default().bold());
         for row in width::wrap(&line, view.columns.saturating_sub(2), 0) {
@@ -171,6 +187,17 @@ fn said(text: &str, view: View<'_>) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// By the clock of the place; with the day where it is another one.
+fn local_time(at: u64, now: u64) -> Option<String> {
+    let zoned = |time: u64| {
+        let stamp = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;
+        Some(stamp.to_zoned(jiff::tz::TimeZone::system()))
+    };
+    let (at, now) = (zoned(at)?, zoned(now)?);
+    let form = if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    Some(at.strftime(form).to_string())
 }
 
 fn thought(text: &str, seconds: u64, view: View<'_>) -> Vec<Line> {
@@ -413,7 +440,7 @@ fn tail(text: &str, rows: usize, columns: usize, style: Style) -> Vec<Line> {
     let from = all.len().saturating_sub(rows);
     let mut lines = Vec::new();
     if from > 0 {
-        lines.push(Line::styled(format!("… {from} lines above"), style));
+        lines.push(Line::styled(format!("… {} above", counted(from, "line")), style));
     }
     let shown = all[from..].iter().map(|line| Line::styled(width::cut(line, columns), style));
     lines.extend(shown);
@@ -429,9 +456,14 @@ fn head(text: &str, rows: usize, columns: usize, style: Style) -> Vec<Line> {
     let mut lines: Vec<Line> =
         shown.map(|line| Line::styled(width::cut(line, columns), style)).collect();
     if all.len() > rows {
-        lines.push(Line::styled(format!("… {} more lines", all.len() - rows), style));
+        lines.push(Line::styled(format!("… {}", counted(all.len() - rows, "more line")), style));
     }
     lines
+}
+
+/// One of them, or so many.
+pub fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 pub fn seconds(time: Duration) -> String {

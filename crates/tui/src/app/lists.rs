@@ -123,7 +123,7 @@ impl App {
 
     fn message_rows(&self) -> Vec<Row> {
         let said = self.blocks.iter().filter_map(|block| match block {
-            Block::User(text) => Some(text),
+            Block::User { text, .. } => Some(text),
             _ => None,
         });
         let row = |(n, text): (usize, &String)| Row {
@@ -319,7 +319,7 @@ impl App {
     fn go_back_to(&mut self, value: &str, going: Going) {
         let Ok(n) = value.parse::<usize>() else { return };
         let mut said = self.blocks.iter().rev().filter_map(|block| match block {
-            Block::User(text) => Some(text.clone()),
+            Block::User { text, .. } => Some(text.clone()),
             _ => None,
         });
         if let Some(text) = said.nth(n) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolwright::session::{QueueKind, TurnStatus};
 use toolwright::{Event, TurnEnd};
 
-use super::{App, Ask, Effect, Live, News, Order, Overlay, Waiting};
+use super::{App, Ask, Clip, Effect, Live, News, Order, Overlay, Waiting};
 use crate::blocks::{Block, Call, Done, Level};
 use crate::flow::Flow;
 use crate::width::harmless;
@@ -20,7 +20,7 @@ impl App {
             Event::ReasoningDone { text } => self.end_thought(&text),
             Event::CallAnnounced { name } => {
                 self.end_text();
-                self.activity = format!("Preparing {}", crate::blocks::label(&harmless(&name)));
+                self.activity = format!("Preparing {}", prepared(&harmless(&name)));
             }
             Event::CallStarted { position, tool, summary, .. } => {
                 self.end_text();
@@ -63,7 +63,10 @@ impl App {
                 self.asked(Ask::permission(id, question, offer));
             }
             Event::Inquiry { id, inquiry } => self.asked(Ask::inquiry(id, inquiry)),
-            Event::QuestionClosed { id } => self.asks.retain(|ask| ask.id() != id),
+            Event::QuestionClosed { id } => {
+                self.asks.retain(|ask| ask.id() != id);
+                self.hold = true;
+            }
             Event::Retrying { attempt, delay, cause } => {
                 let text = format!(
                     "{}; try {} in {:.1} s",
@@ -124,7 +127,10 @@ impl App {
             News::Trust(trust) => self.asked(Ask::trust(trust)),
             News::Mode(mode) => self.facts.mode = mode,
             News::Offered { resources, prompts } => self.offered(resources, prompts),
-            News::Rewound(blocks) => self.blocks = blocks,
+            News::Rewound(blocks) => {
+                self.todos = todos_of(&blocks);
+                self.blocks = blocks;
+            }
             News::Renamed(title) => self.renamed(&title),
             News::Searched { query, rows } => self.searched(&query, rows),
             News::Child { id, title, blocks } => self.child(&id, title, blocks),
@@ -169,6 +175,13 @@ impl App {
                 self.editor.set(&text);
                 self.menu = None;
             }
+            News::Clipboard(Ok(Clip::Image(path))) => {
+                self.editor.insert_text(&format!("{} ", crate::drop::mention(&path)));
+                self.history.leave();
+                self.menu = None;
+            }
+            News::Clipboard(Ok(Clip::Text(text))) => self.paste(&text),
+            News::Clipboard(Err(problem)) => self.hint(&problem),
         }
     }
 
@@ -227,11 +240,7 @@ impl App {
         }
         lines.pop();
         self.write(lines, true);
-        if let Some(Block::Call(call)) =
-            blocks.iter().rev().find(|b| matches!(b, Block::Call(c) if c.tool == "todowrite"))
-        {
-            self.todos = call.done.as_ref().map(|d| d.todos.clone()).unwrap_or_default();
-        }
+        self.todos = todos_of(&blocks);
         self.blocks = blocks;
     }
 
@@ -280,7 +289,7 @@ impl App {
             let waiting = self.queue.remove(at);
             self.end_text();
             self.settle();
-            self.finish(Block::User(waiting.text));
+            self.finish(Block::user(waiting.text, self.clock()));
             if waiting.kind == QueueKind::FollowUp {
                 self.working();
             }
@@ -451,5 +460,25 @@ impl App {
             }
             self.live.pop_front();
         }
+    }
+}
+
+/// What is to be done as the conversation says it last.
+fn todos_of(blocks: &[Block]) -> Vec<(String, String)> {
+    let last = blocks.iter().rev().find_map(|block| match block {
+        Block::Call(call) => call.done.as_ref().filter(|done| !done.todos.is_empty()),
+        _ => None,
+    });
+    last.map(|done| done.todos.clone()).unwrap_or_default()
+}
+
+/// What a call that is being written will be.
+fn prepared(tool: &str) -> String {
+    match tool {
+        "bash" => "a command".to_owned(),
+        "task" => "work for an agent".to_owned(),
+        "question" => "a question".to_owned(),
+        "todowrite" | "todoread" => "a list of what to do".to_owned(),
+        tool => crate::blocks::label(tool).to_owned(),
     }
 }

@@ -3,7 +3,7 @@
 use toolwright::permission::Mode;
 use toolwright::session::QueueKind;
 
-use super::{App, Live, menu};
+use super::{App, Live, Overlay, menu};
 use crate::blocks::{self, Block, View};
 use crate::keymap::Action;
 use crate::style::{Line, Style};
@@ -25,6 +25,11 @@ pub(crate) struct Frame {
     pub cursor: Option<(usize, usize)>,
     /// `live` is a screen of its own.
     pub full: bool,
+    /// `live` is drawn over what stands there, which comes back unchanged; with the finished rows that
+    /// wait for that.
+    pub over: Option<Vec<Line>>,
+    /// Its last row stays where it is, if it is the terminal's last.
+    pub hold: bool,
 }
 
 impl App {
@@ -37,14 +42,21 @@ impl App {
     pub fn frame(&mut self) -> Frame {
         if self.transcript.is_some() {
             let (live, cursor) = self.draw_transcript();
-            return Frame { finished: Vec::new(), live, cursor, full: true };
+            let finished = Vec::new();
+            return Frame { finished, live, cursor, full: true, over: None, hold: false };
         }
         let columns = self.width();
         // Some were made for another width.
         let cut = |line: Line| {
             if line.width() > columns { width::cut_line(&line, columns) } else { line }
         };
+        let large = matches!(self.overlay, Some(Overlay::Picker(_) | Overlay::Page { .. }));
+        let over = large.then(|| {
+            let from = self.finished.len().saturating_sub(self.rows);
+            self.finished[from..].iter().cloned().map(cut).collect()
+        });
         let count = self.finished.len().min((ROUNDS * self.rows).max(ROUND_LEAST));
+        let count = if large { 0 } else { self.without_cutting(count) };
         let finished = self.finished.drain(..count).map(cut).collect();
         let most = self.rows.saturating_sub(1).max(1);
         let (below, cursor) = self.below(columns, most);
@@ -57,7 +69,15 @@ impl App {
         let cursor = cursor.map(|(row, column)| (row + shift, column));
         let cursor = cursor.filter(|(row, _)| *row < live.len());
         let cursor = cursor.map(|(row, column)| (row, column.min(self.columns - 1)));
-        Frame { finished, live, cursor, full: false }
+        let hold = !large && std::mem::take(&mut self.hold);
+        Frame { finished, live, cursor, full: false, over, hold }
+    }
+
+    /// So many finished rows, or a few more: a picture that the terminal draws is not taken apart.
+    fn without_cutting(&self, count: usize) -> usize {
+        let near = self.finished.iter().enumerate().take(count).rev().take(crate::picture::ROWS_MOST);
+        let ends = near.filter_map(|(n, line)| Some(n + line.placed.as_ref()?.art.rows));
+        ends.max().unwrap_or(0).clamp(count, self.finished.len().max(count))
     }
 
     pub(super) fn editor_columns(&self) -> usize {
@@ -113,7 +133,7 @@ impl App {
                 Live::Text { flow, .. } => (flow.tail(columns, &self.theme), !flow.has_begun()),
                 Live::Thought { text, .. } => (self.thinking_now(text, columns), true),
                 Live::Call { call, .. } => {
-                    let block = Block::Call(call.clone()).render(self.view());
+                    let block = Block::Call(call.clone()).render(self.passing_view());
                     let joins = block.len() == 1 && close;
                     close = block.len() == 1;
                     (block, !joins)

@@ -77,13 +77,32 @@ impl Ask {
                 width::wrap(&Line::styled(first, bold), columns.saturating_sub(2).max(1), 0)
             }
             What::Permission(_) | What::Trust(_) => {
-                let text = width::cut(&width::flat(&title), columns.saturating_sub(14));
-                vec![Line::styled(text, bold)]
+                let title = self.without_preview(&width::flat(&title));
+                vec![Line::styled(width::cut(&title, columns.saturating_sub(14)), bold)]
             }
         };
         let first = |n: usize| if n == 0 { "? " } else { "  " };
         let rows = rows.into_iter().take(HEAD_ROWS).enumerate();
         rows.map(|(n, row)| Line::styled(first(n), mark).joined(row)).collect()
+    }
+
+    /// A command stands below in full: the title need not say it as well.
+    fn without_preview(&self, title: &str) -> String {
+        let What::Permission(own) = &self.what else { return title.to_owned() };
+        let preview = width::flat(own.question.preview.as_deref().unwrap_or_default());
+        let preview = preview.trim();
+        let told = title.trim_end().trim_end_matches('…').trim_end();
+        // Before it, the agent that wants it may be named.
+        let whose = match (preview.is_empty(), told.strip_suffix(preview), preview) {
+            (true, ..) => None,
+            (false, Some(whose), _) => Some(whose),
+            (false, None, preview) if preview.starts_with(told) => Some(""),
+            _ => None,
+        };
+        match whose {
+            Some(whose) => format!("{whose}{} this?", if whose.is_empty() { "Run" } else { "run" }),
+            None => title.to_owned(),
+        }
     }
 
     /// Keys that the rows do not name.
