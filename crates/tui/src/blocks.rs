@@ -18,6 +18,8 @@ const DIFF_ROWS: usize = 24;
 const OTHER_ROWS: usize = 3;
 /// Rows when everything is asked for.
 const ALL_ROWS: usize = 2_000;
+/// Lines at the end of a command's result among which its exit code is.
+const STATUS_LINES: usize = 3;
 /// When a call began that nobody here saw begin: long after everything.
 pub const UNSEEN: Duration = Duration::from_secs(u64::MAX / 2);
 /// Bytes of an output that are kept for the transcript; the log has the rest.
@@ -31,9 +33,16 @@ pub enum Block {
         at: Option<u64>,
     },
     Text(String),
-    Thought { text: String, seconds: u64 },
+    Thought {
+        text: String,
+        seconds: u64,
+    },
     Call(Call),
-    Note { level: Level, text: String, advice: Option<String> },
+    Note {
+        level: Level,
+        text: String,
+        advice: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +102,10 @@ impl From<&Outcome> for Done {
         Self {
             ending: outcome.ending,
             title: harmless(&outcome.title),
-            output: middle_out(&harmless(&outcome.output), KEPT_BYTES),
+            output: match answers(outcome) {
+                Some(pairs) => pairs,
+                None => middle_out(&harmless(&outcome.output), KEPT_BYTES),
+            },
             exit: details["exit"].as_i64(),
             diff: details["diff"].as_str().filter(|d| !d.is_empty()).map(str::to_owned),
             changed: number("additions").zip(number("deletions")),
@@ -104,6 +116,19 @@ impl From<&Outcome> for Done {
             pictures: Vec::new(),
         }
     }
+}
+
+/// What was asked and what was answered, a line each: the result is written for the model.
+fn answers(outcome: &Outcome) -> Option<String> {
+    let questions = outcome.details["questions"].as_array()?;
+    let answers = outcome.details["answers"].as_array()?;
+    let line = |(at, question): (usize, &Value)| {
+        let labels = answers.get(at).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let labels: Vec<&str> = labels.iter().filter_map(Value::as_str).collect();
+        let answer = if labels.is_empty() { "(no answer)".to_owned() } else { labels.join(", ") };
+        width::flat(&format!("{} → {answer}", question.as_str().unwrap_or_default()))
+    };
+    Some(questions.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// The beginning and the end of a text that is too long.
@@ -329,6 +354,12 @@ impl Call {
         let title = self.done.as_ref().map(|d| d.title.as_str()).filter(|t| !t.is_empty());
         let text = match self.tool.as_str() {
             "bash" | "task" => &self.summary,
+            "todowrite" if self.done.as_ref().is_some_and(|done| !done.todos.is_empty()) => {
+                let todos = self.done.iter().flat_map(|done| &done.todos);
+                let done = todos.filter(|(status, _)| status == "completed").count();
+                let all = self.done.as_ref().map_or(0, |done| done.todos.len());
+                return format!("{done} of {all} done");
+            }
             _ => title.unwrap_or(&self.summary),
         };
         let text = harmless(text.trim());
@@ -391,12 +422,18 @@ impl Call {
             "bash" => {
                 let output = without_status(&done.output);
                 if view.details {
-                    head(output, ALL_ROWS, view.columns, theme.muted())
+                    head(&output, ALL_ROWS, view.columns, theme.muted())
                 } else {
-                    tail(output, OUTPUT_ROWS, view.columns, theme.muted())
+                    tail(&output, OUTPUT_ROWS, view.columns, theme.muted())
                 }
             }
             "todowrite" => done.todos.iter().map(|(s, text)| todo(s, text, view)).collect(),
+            "question" => {
+                let rows = done.output.lines().flat_map(|line| {
+                    width::wrap(&Line::styled(line, theme.muted()), view.columns, 2)
+                });
+                rows.collect()
+            }
             "read" | "glob" | "grep" | "list" | "webfetch" | "websearch" | "skill" | "todoread"
             | "lsp" | "task"
                 if !view.details =>
@@ -420,14 +457,16 @@ pub fn todo(status: &str, text: &str, view: View<'_>) -> Line {
     Line::styled(mark, Style::fg(theme.accent)).with(text, style)
 }
 
-/// The line that a command's result ends with is for the model; people see the exit code above.
-fn without_status(output: &str) -> &str {
+/// Lines that a command's result ends with for the model; people see the exit code above.
+fn without_status(output: &str) -> String {
     let output = output.trim_end();
-    match output.rsplit_once('\n') {
-        Some((rest, last)) if last.starts_with("[exit code ") => rest,
-        None if output.starts_with("[exit code ") => "",
-        _ => output,
-    }
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(STATUS_LINES);
+    let told = |(n, line): (usize, &&str)| {
+        n >= from && line.starts_with("[exit code ") || *line == "(no output)" && n < STATUS_LINES
+    };
+    let kept = lines.iter().enumerate().filter(|pair| !told(*pair)).map(|(_, line)| *line);
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// The last rows of a text.

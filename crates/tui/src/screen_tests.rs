@@ -181,8 +181,7 @@ fn art(rows: usize) -> Line {
     image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     let base64 = base64::engine::general_purpose::STANDARD.encode(bytes.into_inner()).into();
     let media = toolwright::llm::Media { mime: "image/png".into(), base64, name: None };
-    let canvas =
-        Canvas { means: Means::Kitty, columns: 80, rows: 24, cell: Some((8, 16)) };
+    let canvas = Canvas { means: Means::Kitty, columns: 80, rows: 24, cell: Some((8, 16)) };
     let picture = Picture::of(&media, canvas).unwrap();
     picture.render(40, Means::Kitty, &crate::theme::Theme::default()).swap_remove(1)
 }

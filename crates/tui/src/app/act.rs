@@ -54,7 +54,11 @@ impl App {
             }
             Action::Stamps => {
                 self.prefs.stamps = !self.prefs.stamps;
-                self.hint(if self.prefs.stamps { "times are shown" } else { "times are not shown" });
+                self.hint(if self.prefs.stamps {
+                    "times are shown"
+                } else {
+                    "times are not shown"
+                });
                 self.save();
             }
             Action::Paste => self.order(Order::Clipboard),

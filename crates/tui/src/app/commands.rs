@@ -116,6 +116,17 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
 ];
 
+/// Other names that begin like this, with what the command is called.
+pub(super) fn other_names(query: &str) -> impl Iterator<Item = (&'static str, String)> {
+    let all = COMMANDS.iter().flat_map(|c| c.aliases.iter().map(move |alias| (*alias, c)));
+    // Where the name itself begins like that, it is enough.
+    let fits = move |alias: &str, name: &str| {
+        !query.is_empty() && alias.starts_with(query) && !name.starts_with(query)
+    };
+    all.filter(move |(alias, command)| fits(alias, command.name))
+        .map(|(alias, command)| (alias, format!("{} (/{})", command.about, command.name)))
+}
+
 impl App {
     pub(super) fn command_rows(&self) -> Vec<Row> {
         let row = |command: &Command| Row {

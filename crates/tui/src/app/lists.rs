@@ -41,6 +41,14 @@ impl App {
         if kind == Kind::Themes {
             picker.before = Some(self.theme.clone());
         }
+        picker.used = match kind {
+            Kind::Models => Some(self.facts.model.clone()),
+            Kind::Agents => Some(self.facts.agent.clone()),
+            Kind::Modes => Some(self.facts.mode.to_string()),
+            Kind::Themes => Some(self.theme.name.clone()),
+            _ => None,
+        };
+        picker.go_to_used();
         self.menu = None;
         if kind != Kind::Keys {
             self.hint = None;
@@ -58,6 +66,7 @@ impl App {
             && picker.kind == kind
         {
             picker.fill(rows);
+            picker.go_to_used();
             self.look();
         }
     }

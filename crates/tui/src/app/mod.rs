@@ -357,8 +357,8 @@ pub(crate) struct App {
     todos: Vec<(String, String)>,
     pictures: HashMap<String, Vec<Picture>>,
     focused: bool,
-    /// A question has just gone: the prompt stays where it is.
-    hold: bool,
+    /// There was a menu below the prompt when it was drawn last.
+    had_menu: bool,
     token: u64,
     /// Servers were asked what they offer.
     asked_servers: bool,
@@ -410,7 +410,7 @@ impl App {
             todos: Vec::new(),
             pictures: HashMap::new(),
             focused: true,
-            hold: false,
+            had_menu: false,
             token: 0,
             asked_servers: false,
             effects: Vec::new(),

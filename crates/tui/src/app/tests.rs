@@ -24,6 +24,8 @@ struct Desk {
     orders: Vec<Order>,
     others: Vec<Effect>,
     bytes: String,
+    /// What lies over the terminal, on its other screen.
+    over: Option<vt100::Parser>,
 }
 
 fn size(n: usize) -> NonZero<u16> {
@@ -44,7 +46,9 @@ impl Desk {
             orders: Vec::new(),
             others: Vec::new(),
             bytes: String::new(),
+            over: None,
         };
+        desk.screen.set_height(rows);
         let pair = |name: &str, about: &str| (name.to_owned(), about.to_owned());
         desk.news(News::Ready(Facts {
             model: "anthropic/m".to_owned(),
@@ -105,6 +109,16 @@ impl Desk {
         if let Some((row, _)) = frame.cursor {
             assert!(row < frame.live.len());
         }
+        self.over = None;
+        if let Some(waiting) = frame.over {
+            let (rows, columns) = self.terminal.screen().size();
+            let (live, cursor) = self.screen.covered(waiting, frame.live, frame.cursor);
+            let mut full = Screen::new(Depth::True, usize::from(columns.get()));
+            let mut other = vt100::Parser::new(rows, columns, 0);
+            other.process(full.paint(&[], live, cursor).unwrap_or_default().as_bytes());
+            self.over = Some(other);
+            return;
+        }
         if frame.hold {
             self.screen.hold();
         }
@@ -120,7 +134,8 @@ impl Desk {
     fn shown(&mut self) -> String {
         self.paint();
         let columns = self.app.columns as u16;
-        let rows = self.terminal.screen().rows(0, columns).map(|r| r.trim_end().to_owned());
+        let terminal = self.over.as_ref().unwrap_or(&self.terminal);
+        let rows = terminal.screen().rows(0, columns).map(|r| r.trim_end().to_owned());
         let mut rows: Vec<String> = rows.collect();
         while rows.last().is_some_and(String::is_empty) {
             rows.pop();

@@ -94,7 +94,7 @@ impl App {
     }
 
     pub(super) fn transcript_key(&mut self, key: Key) {
-        let page = self.rows.saturating_sub(2).max(1);
+        let page = self.rows.saturating_sub(1).max(1);
         let Some(mut transcript) = self.transcript.take() else { return };
         let child = transcript.child.take();
         let blocks = child.as_ref().map_or(self.blocks.as_slice(), |child| &child.blocks);
@@ -112,7 +112,7 @@ impl App {
     /// A whole screen of it.
     pub(super) fn draw_transcript(&mut self) -> (Vec<Line>, Option<(usize, usize)>) {
         let Some(mut transcript) = self.transcript.take() else { return (Vec::new(), None) };
-        let page = self.rows.saturating_sub(2).max(1);
+        let page = self.rows.saturating_sub(1).max(1);
         let child = transcript.child.take();
         let blocks = child.as_ref().map_or(self.blocks.as_slice(), |child| &child.blocks);
         let whose = child.as_ref().map(|child| format!("{} · ", child.title)).unwrap_or_default();
@@ -313,7 +313,9 @@ impl Look<'_> {
         // The block it begins in comes first, as far as it lies ahead, and once more at the end.
         let mut order: Vec<usize> = match forward {
             true => (from.block..count).chain(0..from.block).collect(),
-            false => (0..=from.block.min(count - 1)).rev().chain((from.block..count).rev()).collect(),
+            false => {
+                (0..=from.block.min(count - 1)).rev().chain((from.block..count).rev()).collect()
+            }
         };
         order.push(from.block.min(count - 1));
         let first_time = self.own.found.is_none();
@@ -373,11 +375,9 @@ impl Look<'_> {
             let (at, found) = (self.own.at, self.own.found);
             let marked = at == Some(spot.block);
             for (n, row) in self.rows(spot.block).iter().enumerate().skip(spot.row) {
-                let mut line = row.clone();
-                if !wanted.is_empty() && line.text().to_lowercase().contains(&wanted) {
-                    line.spans.iter_mut().for_each(|span| span.style.underline = true);
-                }
-                if (marked && n == 0) || found == Some(Spot { block: spot.block, row: n }) {
+                let here = found == Some(Spot { block: spot.block, row: n });
+                let mut line = with_marks(row, &wanted, here);
+                if marked && n == 0 {
                     line.spans.iter_mut().for_each(|span| span.style.reverse = true);
                 }
                 lines.push(line);
@@ -411,4 +411,32 @@ impl Look<'_> {
         lines.push(foot);
         (lines.iter().map(|line| width::cut_line(line, columns)).collect(), cursor)
     }
+}
+
+/// A row in which what is searched for can be seen: where one has gone to, reversed.
+fn with_marks(line: &Line, wanted: &str, here: bool) -> Line {
+    let text = line.text();
+    let lower = text.to_lowercase();
+    // Some letters are longer when they are small: places in one are none in the other then.
+    if wanted.is_empty() || lower.len() != text.len() {
+        return line.clone();
+    }
+    let hits: Vec<(usize, usize)> =
+        lower.match_indices(wanted).map(|(at, hit)| (at, at + hit.len())).collect();
+    if hits.is_empty() {
+        return line.clone();
+    }
+    let mut out = Line::empty();
+    let mut at = 0;
+    for span in &line.spans {
+        for c in span.text.chars() {
+            let mut style = span.style;
+            if hits.iter().any(|(from, to)| (*from..*to).contains(&at)) {
+                (style.underline, style.reverse) = (true, here);
+            }
+            out.push(c.to_string(), style);
+            at += c.len_utf8();
+        }
+    }
+    out
 }

@@ -63,10 +63,7 @@ impl App {
                 self.asked(Ask::permission(id, question, offer));
             }
             Event::Inquiry { id, inquiry } => self.asked(Ask::inquiry(id, inquiry)),
-            Event::QuestionClosed { id } => {
-                self.asks.retain(|ask| ask.id() != id);
-                self.hold = true;
-            }
+            Event::QuestionClosed { id } => self.asks.retain(|ask| ask.id() != id),
             Event::Retrying { attempt, delay, cause } => {
                 let text = format!(
                     "{}; try {} in {:.1} s",

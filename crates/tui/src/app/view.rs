@@ -16,6 +16,9 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const ROUNDS: usize = 4;
 const ROUND_LEAST: usize = 200;
 
+/// Columns of the folder's name that are worth showing.
+const DIRECTORY_LEAST: usize = 8;
+
 /// What the terminal is to show.
 pub(crate) struct Frame {
     /// Rows that are written once and scroll away.
@@ -69,13 +72,17 @@ impl App {
         let cursor = cursor.map(|(row, column)| (row + shift, column));
         let cursor = cursor.filter(|(row, _)| *row < live.len());
         let cursor = cursor.map(|(row, column)| (row, column.min(self.columns - 1)));
-        let hold = !large && std::mem::take(&mut self.hold);
+        // A menu below the prompt comes and goes while one writes: the prompt stays where it is then.
+        let menu = self.menu.is_some();
+        let had_menu = std::mem::replace(&mut self.had_menu, menu);
+        let hold = !large && !menu && !had_menu;
         Frame { finished, live, cursor, full: false, over, hold }
     }
 
     /// So many finished rows, or a few more: a picture that the terminal draws is not taken apart.
     fn without_cutting(&self, count: usize) -> usize {
-        let near = self.finished.iter().enumerate().take(count).rev().take(crate::picture::ROWS_MOST);
+        let near =
+            self.finished.iter().enumerate().take(count).rev().take(crate::picture::ROWS_MOST);
         let ends = near.filter_map(|(n, line)| Some(n + line.placed.as_ref()?.art.rows));
         ends.max().unwrap_or(0).clamp(count, self.finished.len().max(count))
     }
@@ -323,13 +330,21 @@ impl App {
             let more = if self.cost_known { "" } else { "+" };
             parts.push((format!("${:.2}{more}", self.cost), muted));
         }
-        if let Some(sandbox) = &facts.sandbox {
-            parts.push((sandbox.clone(), muted));
-        }
-        parts.push((facts.directory.clone(), muted));
-        if let Some(branch) = &facts.branch {
-            parts.push((branch.clone(), muted));
-        }
+        let wide = |parts: &[(String, Style)]| -> usize {
+            parts.iter().map(|(text, _)| width::of(&width::flat(text)) + 3).sum::<usize>()
+        };
+        // Where there is little room: first goes what never changes, of a path its beginning.
+        let mut left = (columns + 3).saturating_sub(wide(&parts));
+        let branch = facts.branch.as_ref().map(|branch| (branch.clone(), muted));
+        let branch = branch.filter(|branch| wide(std::slice::from_ref(branch)) <= left);
+        left -= branch.as_ref().map_or(0, |branch| wide(std::slice::from_ref(branch)));
+        let directory = width::cut_front(&width::flat(&facts.directory), left.saturating_sub(3));
+        let fits = width::of(&directory) >= DIRECTORY_LEAST || directory == facts.directory;
+        let directory = Some((directory, muted)).filter(|_| fits);
+        left -= directory.as_ref().map_or(0, |own| wide(std::slice::from_ref(own)));
+        let sandbox = facts.sandbox.as_ref().map(|sandbox| (sandbox.clone(), muted));
+        let sandbox = sandbox.filter(|sandbox| wide(std::slice::from_ref(sandbox)) <= left);
+        parts.extend(sandbox.into_iter().chain(directory).chain(branch));
         let mut line = Line::empty();
         for (n, (text, style)) in parts.into_iter().enumerate() {
             if n > 0 {

@@ -163,8 +163,7 @@ mod tests {
     fn only_so_many_images_are_kept_and_each_has_a_name_of_its_own() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("pasted");
-        let paths: Vec<PathBuf> =
-            (0..KEPT + 10).map(|_| keep(&folder, PNG).unwrap()).collect();
+        let paths: Vec<PathBuf> = (0..KEPT + 10).map(|_| keep(&folder, PNG).unwrap()).collect();
         let mut unique = paths.clone();
         unique.sort();
         unique.dedup();

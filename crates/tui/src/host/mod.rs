@@ -475,9 +475,8 @@ impl Host {
         {
             let (call, all) = (call.clone(), outcome.attachments.clone());
             let canvas = self.ui.canvas();
-            let small = move || {
-                all.iter().take(4).filter_map(|media| Picture::of(media, canvas)).collect()
-            };
+            let small =
+                move || all.iter().take(4).filter_map(|media| Picture::of(media, canvas)).collect();
             let pictures = tokio::task::spawn_blocking(small).await.unwrap_or_default();
             self.tell(News::Pictures { call, pictures }).await;
         }

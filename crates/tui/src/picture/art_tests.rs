@@ -2,8 +2,7 @@ use image::{Rgba, RgbaImage};
 
 use super::*;
 
-const CANVAS: Canvas =
-    Canvas { means: Means::Kitty, columns: 80, rows: 24, cell: Some((8, 16)) };
+const CANVAS: Canvas = Canvas { means: Means::Kitty, columns: 80, rows: 24, cell: Some((8, 16)) };
 
 fn picture(width: u32, height: u32) -> DynamicImage {
     DynamicImage::from(RgbaImage::from_fn(width, height, |x, y| {
@@ -76,7 +75,7 @@ fn there_is_none_without_a_way_or_without_room() {
 fn decoded(bytes: &str) -> Vec<Vec<Option<[u32; 3]>>> {
     let inner = bytes.strip_prefix("\x1bP0;1;0q").unwrap().strip_suffix("\x1b\\").unwrap();
     let mut at = inner.chars().peekable();
-    let mut numbers = |at: &mut std::iter::Peekable<std::str::Chars<'_>>| {
+    let numbers = |at: &mut std::iter::Peekable<std::str::Chars<'_>>| {
         let mut all = vec![0_u32];
         while let Some(c) = at.next_if(|c| c.is_ascii_digit() || *c == ';') {
             match c.to_digit(10) {
@@ -139,8 +138,8 @@ fn sixels_are_the_picture_again_as_near_as_their_colours_are() {
     let back = decoded(art.bytes());
     assert_eq!((back.len(), back[0].len()), (31, 40));
     for (x, y, pixel) in few.enumerate_pixels() {
-        let expected = (pixel.0[3] > 0)
-            .then(|| [0, 1, 2].map(|n| (u32::from(pixel.0[n]) * 100 + 127) / 255));
+        let expected =
+            (pixel.0[3] > 0).then(|| [0, 1, 2].map(|n| (u32::from(pixel.0[n]) * 100 + 127) / 255));
         assert_eq!(back[y as usize][x as usize], expected, "{x} {y}");
     }
     let many = picture(200, 150);
@@ -148,7 +147,8 @@ fn sixels_are_the_picture_again_as_near_as_their_colours_are() {
     let mut off = 0.0;
     for (x, y, pixel) in many.to_rgba8().enumerate_pixels() {
         let got = back[y as usize][x as usize].unwrap();
-        off += (0..3).map(|n| (f64::from(got[n]) * 2.55 - f64::from(pixel.0[n])).abs()).sum::<f64>();
+        off +=
+            (0..3).map(|n| (f64::from(got[n]) * 2.55 - f64::from(pixel.0[n])).abs()).sum::<f64>();
     }
     let mean = off / f64::from(200 * 150 * 3);
     assert!(mean < 16.0, "off by {mean} of 255");

@@ -28,10 +28,7 @@ pub struct Canvas {
 
 impl Means {
     /// As the settings say, else as the terminal is known to do. What is not understood is told.
-    pub fn chosen(
-        setting: &Value,
-        env: &dyn Fn(&str) -> Option<String>,
-    ) -> (Self, Option<String>) {
+    pub fn chosen(setting: &Value, env: &dyn Fn(&str) -> Option<String>) -> (Self, Option<String>) {
         let means = match (setting, setting.as_str()) {
             (Value::Bool(false), _) | (_, Some("off" | "none")) => Self::Off,
             (_, Some("blocks")) => Self::Blocks,

@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn what_cannot_be_decoded_is_named_and_what_is_no_image_is_nothing() {
         let broken = Media { base64: "AAAA".into(), ..png(2, 2) };
-        let rows = Picture::of(&broken, BLOCKS).unwrap().render(80, Means::Blocks, &Theme::default());
+        let rows =
+            Picture::of(&broken, BLOCKS).unwrap().render(80, Means::Blocks, &Theme::default());
         assert_eq!(rows[0].text(), "image: a.png, png");
         assert_eq!(rows.len(), 1);
         let text = Media { mime: "text/plain".into(), ..png(2, 2) };
@@ -180,7 +181,8 @@ mod tests {
         let mut bytes = std::io::Cursor::new(Vec::new());
         image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
         let media = Media { base64: STANDARD.encode(bytes.into_inner()).into(), ..png(1, 1) };
-        let rows = Picture::of(&media, BLOCKS).unwrap().render(80, Means::Blocks, &Theme::default());
+        let rows =
+            Picture::of(&media, BLOCKS).unwrap().render(80, Means::Blocks, &Theme::default());
         assert_eq!(rows[1].text(), "▄▀");
     }
 }

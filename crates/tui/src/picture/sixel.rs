@@ -85,7 +85,8 @@ fn quantized(image: &RgbaImage) -> (Vec<[u8; 3]>, Vec<u16>) {
             let (_, spread) = widest(one);
             spread as u64 * spread as u64 * pixels
         };
-        let at = (0..boxes.len()).filter(|n| boxes[*n].len() > 1).max_by_key(|n| weight(&boxes[*n]));
+        let at =
+            (0..boxes.len()).filter(|n| boxes[*n].len() > 1).max_by_key(|n| weight(&boxes[*n]));
         let Some(at) = at else { break };
         let mut one = boxes.swap_remove(at);
         let (axis, _) = widest(&one);

@@ -92,15 +92,14 @@ impl Ask {
         let preview = width::flat(own.question.preview.as_deref().unwrap_or_default());
         let preview = preview.trim();
         let told = title.trim_end().trim_end_matches('…').trim_end();
-        // Before it, the agent that wants it may be named.
-        let whose = match (preview.is_empty(), told.strip_suffix(preview), preview) {
-            (true, ..) => None,
-            (false, Some(whose), _) => Some(whose),
-            (false, None, preview) if preview.starts_with(told) => Some(""),
-            _ => None,
-        };
-        match whose {
-            Some(whose) => format!("{whose}{} this?", if whose.is_empty() { "Run" } else { "run" }),
+        if preview.is_empty() || preview.contains("@@ ") {
+            return title.to_owned();
+        }
+        // Around it, the agent that wants it may be named, and what is special about it.
+        match told.split_once(preview) {
+            Some(("", after)) => format!("Run this{after}?"),
+            Some((before, after)) => format!("{before}run this{after}?"),
+            None if preview.starts_with(told) => "Run this?".to_owned(),
             None => title.to_owned(),
         }
     }
@@ -135,7 +134,7 @@ impl Ask {
                     keys.push("← the one before");
                 }
                 if keys.is_empty() {
-                    return None;
+                    keys.push("a number or enter answers");
                 }
                 keys.push("esc does not answer");
                 keys.join(" · ")
@@ -239,7 +238,7 @@ impl Ask {
             let on = n == self.selected && self.words.is_none();
             let mark = if on { "› " } else { "  " };
             let style = if on { Style::fg(theme.primary).bold() } else { Style::default() };
-            let about_style = if on { style } else { theme.muted() };
+            let about_style = if on { Style::fg(theme.primary) } else { theme.muted() };
             let hang = 2 + width::of(&label);
             let line = Line::styled(mark, style).with(label, style).with(about, about_style);
             // What one is about to say is read to its end.
@@ -262,7 +261,7 @@ impl Ask {
                         (true, false) => "[ ] ",
                         (false, _) => "",
                     };
-                    let label = format!("{}. {box_}{} ", n + 1, width::flat(&option.label));
+                    let label = format!("{}. {box_}{}  ", n + 1, width::flat(&option.label));
                     row(n, label, &width::flat(&option.description));
                 }
                 if item.custom && !item.options.is_empty() {

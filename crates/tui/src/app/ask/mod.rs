@@ -396,7 +396,6 @@ impl App {
                     self.interrupt();
                 }
                 let Some(ask) = self.asks.pop_front() else { return };
-                self.hold = true;
                 if self.answered.len() >= ANSWERED_CAP {
                     self.answered.pop_front();
                 }

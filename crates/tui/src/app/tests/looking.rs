@@ -14,10 +14,42 @@ fn page(desk: &mut Desk) -> Vec<String> {
 
 /// Slash commands of the reference, with what they are called there.
 const KNOWN: &[&str] = &[
-    "new", "clear", "sessions", "resume", "continue", "models", "mo", "agents", "variants", "mcps",
-    "themes", "connect", "status", "debug", "help", "skills", "exit", "quit", "q", "editor", "undo",
-    "redo", "compact", "summarize", "share", "rename", "timeline", "fork", "copy", "export",
-    "timestamps", "toggle-timestamps", "thinking", "toggle-thinking", "diff", "details",
+    "new",
+    "clear",
+    "sessions",
+    "resume",
+    "continue",
+    "models",
+    "mo",
+    "agents",
+    "variants",
+    "mcps",
+    "themes",
+    "connect",
+    "status",
+    "debug",
+    "help",
+    "skills",
+    "exit",
+    "quit",
+    "q",
+    "editor",
+    "undo",
+    "redo",
+    "compact",
+    "summarize",
+    "share",
+    "rename",
+    "timeline",
+    "fork",
+    "copy",
+    "export",
+    "timestamps",
+    "toggle-timestamps",
+    "thinking",
+    "toggle-thinking",
+    "diff",
+    "details",
 ];
 
 #[test]
@@ -88,6 +120,8 @@ fn a_command_stands_once_in_its_question() {
     let shown = ask("touch /etc/a", "touch /etc/a");
     assert_eq!(shown.matches("touch /etc/a").count(), 1, "{shown}");
     assert!(shown.contains("? Run this?"), "{shown}");
+    let shown = ask("ls outside the sandbox, which stopped it", "ls");
+    assert!(shown.contains("? Run this outside the sandbox, which stopped it?"), "{shown}");
     let shown = ask("explore: ls", "ls");
     assert!(shown.contains("? explore: run this?"), "{shown}");
     let shown = ask("edit main.rs", "@@ -1 +1 @@\n-a\n+b\n");
@@ -97,7 +131,8 @@ fn a_command_stands_once_in_its_question() {
 #[test]
 fn what_is_counted_is_counted_right() {
     let output = |n: usize| (0..n).map(|n| format!("row {n}\n")).collect::<String>();
-    for (count, expected) in [(5, None), (6, Some("… 1 line above")), (7, Some("… 2 lines above"))] {
+    for (count, expected) in [(5, None), (6, Some("… 1 line above")), (7, Some("… 2 lines above"))]
+    {
         let mut desk = Desk::new(60, 20);
         desk.event(started(0, "bash", "seq"));
         desk.event(settled(0, outcome("bash", "", &output(count), json!({"exit": 0}))));
@@ -110,7 +145,8 @@ fn what_is_counted_is_counted_right() {
 /// Many blocks, of which only those that are looked at may cost anything.
 fn long(count: usize) -> Desk {
     let mut desk = Desk::new(60, 12);
-    let blocks = (0..count).map(|n| Block::Text(format!("answer {n}\n\nand more of {n}"))).collect();
+    let blocks =
+        (0..count).map(|n| Block::Text(format!("answer {n}\n\nand more of {n}"))).collect();
     let (id, title) = ("ses_1".to_owned(), String::new());
     desk.news(News::Session { id, title, blocks, left_out: 0 });
     desk.paint();
