@@ -413,7 +413,11 @@ impl Call {
         if matches!(done.ending, Ending::Failed | Ending::Denied) {
             let style =
                 Style::fg(if done.ending == Ending::Failed { theme.error } else { theme.warning });
-            return head(done.output.trim(), rows(OTHER_ROWS), view.columns, style);
+            // What went wrong is read to its end.
+            let said = without_status(done.output.trim());
+            let lines = head(&said, rows(OTHER_ROWS), usize::MAX, style);
+            let most = rows(2 * OTHER_ROWS);
+            return lines.iter().flat_map(|l| width::wrap(l, view.columns, 2)).take(most).collect();
         }
         if let Some(diff) = &done.diff {
             return diff::render(diff, view.columns, rows(DIFF_ROWS), theme);

@@ -210,6 +210,9 @@ pub fn change(out: &mut String, from: Style, to: Style, depth: Depth) {
 }
 
 fn fitted(mut style: Style, depth: Depth) -> Style {
+    // What is grey is meant to stand back; without colours it can at least be faint.
+    let grey = matches!(fit(style.fg, Depth::Sixteen), Color::Index(7 | 8));
+    style.dim |= depth == Depth::None && grey;
     style.fg = fit(style.fg, depth);
     style.bg = fit(style.bg, depth);
     style
@@ -297,6 +300,11 @@ mod tests {
         change(&mut out, red.bold(), red, Depth::True);
         change(&mut out, red, Style::default(), Depth::True);
         assert_eq!(out, "\x1b[31m\x1b[1m\x1b[0;31m\x1b[m");
+        let mut out = String::new();
+        let grey = Style::fg(Color::Index(8));
+        change(&mut out, Style::default(), grey, Depth::None);
+        change(&mut out, grey, red, Depth::None);
+        assert_eq!(out, "\x1b[2m\x1b[m", "grey is faint where there are no colours");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::width::{self, harmless};
 /// Rows of what is under the cursor.
 const PREVIEW_ROWS: usize = 6;
 
+/// Columns below which names come first.
+const NARROW: usize = 60;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Models,
@@ -232,7 +235,9 @@ impl Picker {
         let top = self.selected.saturating_sub(room.saturating_sub(1));
         let widest = self.fitting.iter().skip(top).take(room);
         let widest = widest.filter_map(|n| self.rows.get(*n)).map(|r| width::of(&r.label)).max();
-        let label_room = widest.unwrap_or(0).min(columns * 2 / 3);
+        // Where there is little room, names that can be told apart matter more than what is said of them.
+        let most = if columns < NARROW { columns.saturating_sub(4) } else { columns * 2 / 3 };
+        let label_room = widest.unwrap_or(0).min(most);
         for (n, index) in self.fitting.iter().enumerate().skip(top).take(room) {
             let Some(row) = self.rows.get(*index) else { continue };
             let on = n == self.selected;

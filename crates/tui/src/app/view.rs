@@ -112,6 +112,9 @@ impl App {
             foot.push(self.activity_line(columns));
         }
         let mut lines = self.unfinished(columns);
+        if !self.busy && !foot.is_empty() && (!lines.is_empty() || !self.spaced) {
+            lines.push(Line::empty());
+        }
         if lines.is_empty() && foot.is_empty() {
             if !self.spaced {
                 lines.push(Line::empty());
