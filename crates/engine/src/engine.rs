@@ -352,6 +352,19 @@ impl Engine {
     /// Tells the hooks that whoever worked with this session leaves it, and what they want people to
     /// know. The session can be taken up again.
     pub async fn close(&mut self) -> Vec<String> {
+        // What was taken back after the last turn must not be said when the session is taken up again.
+        for command in self.inbox.take() {
+            let queued = self.record.session().queued();
+            let entry = match command {
+                Command::Say(message) => Entry::Queued(message),
+                Command::Withdraw(id) if queued.iter().any(|m| m.id == id) => {
+                    Entry::Unqueued { id }
+                }
+                Command::Withdraw(_) | Command::Compact => continue,
+            };
+            // A log that takes no more has been complained of already.
+            self.record.add(entry).ok();
+        }
         self.hooks.catch_up().await;
         // Only a name: a session without one is as good.
         if let Some(title) = self.titler.take().await {

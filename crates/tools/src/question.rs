@@ -75,9 +75,11 @@ impl Tool for Question {
         let text = format!(
             "User has answered your questions: {pairs}. You can now go on with these answers in mind."
         );
+        let questions: Vec<&str> =
+            inquiry.items.iter().map(|item| item.question.as_str()).collect();
         Ok(ToolOutput::text(text)
             .titled(format!("Asked {}", counted(inquiry.items.len())))
-            .with_details(json!({ "answers": replies })))
+            .with_details(json!({ "answers": replies, "questions": questions })))
     }
 }
 

@@ -7,7 +7,7 @@ use toolwright::session::{Ending, Outcome};
 
 use crate::diff;
 use crate::markdown;
-use crate::picture::Picture;
+use crate::picture::{Means, Picture};
 use crate::style::{Line, Style};
 use crate::theme::Theme;
 use crate::width::{self, harmless};
@@ -18,6 +18,8 @@ const DIFF_ROWS: usize = 24;
 const OTHER_ROWS: usize = 3;
 /// Rows when everything is asked for.
 const ALL_ROWS: usize = 2_000;
+/// Lines at the end of a command's result among which its exit code is.
+const STATUS_LINES: usize = 3;
 /// When a call began that nobody here saw begin: long after everything.
 pub const UNSEEN: Duration = Duration::from_secs(u64::MAX / 2);
 /// Bytes of an output that are kept for the transcript; the log has the rest.
@@ -25,11 +27,22 @@ const KEPT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    User(String),
+    /// What the person said, and when, in milliseconds since 1970.
+    User {
+        text: String,
+        at: Option<u64>,
+    },
     Text(String),
-    Thought { text: String, seconds: u64 },
+    Thought {
+        text: String,
+        seconds: u64,
+    },
     Call(Call),
-    Note { level: Level, text: String, advice: Option<String> },
+    Note {
+        level: Level,
+        text: String,
+        advice: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +87,12 @@ impl From<&Outcome> for Done {
         let todos = details["todos"].as_array().map_or(&[][..], Vec::as_slice);
         let number = |name: &str| details[name].as_u64();
         let mut facts = Vec::new();
-        for (name, unit) in [("count", "found"), ("matches", "matches"), ("calls", "calls")] {
-            facts.extend(number(name).map(|n| format!("{n} {unit}")));
-        }
+        facts.extend(number("count").map(|n| format!("{n} found")));
+        facts.extend(number("matches").map(|n| match n {
+            1 => "1 match".to_owned(),
+            n => format!("{n} matches"),
+        }));
+        facts.extend(number("calls").map(|n| counted(n as usize, "call")));
         if let Some(cost) = outcome.cost.filter(|cost| *cost > 0.0) {
             facts.push(format!("${cost:.3}"));
         }
@@ -86,7 +102,10 @@ impl From<&Outcome> for Done {
         Self {
             ending: outcome.ending,
             title: harmless(&outcome.title),
-            output: middle_out(&harmless(&outcome.output), KEPT_BYTES),
+            output: match answers(outcome) {
+                Some(pairs) => pairs,
+                None => middle_out(&harmless(&outcome.output), KEPT_BYTES),
+            },
             exit: details["exit"].as_i64(),
             diff: details["diff"].as_str().filter(|d| !d.is_empty()).map(str::to_owned),
             changed: number("additions").zip(number("deletions")),
@@ -97,6 +116,19 @@ impl From<&Outcome> for Done {
             pictures: Vec::new(),
         }
     }
+}
+
+/// What was asked and what was answered, a line each: the result is written for the model.
+fn answers(outcome: &Outcome) -> Option<String> {
+    let questions = outcome.details["questions"].as_array()?;
+    let answers = outcome.details["answers"].as_array()?;
+    let line = |(at, question): (usize, &Value)| {
+        let labels = answers.get(at).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let labels: Vec<&str> = labels.iter().filter_map(Value::as_str).collect();
+        let answer = if labels.is_empty() { "(no answer)".to_owned() } else { labels.join(", ") };
+        width::flat(&format!("{} → {answer}", question.as_str().unwrap_or_default()))
+    };
+    Some(questions.iter().enumerate().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// The beginning and the end of a text that is too long.
@@ -124,19 +156,24 @@ pub struct View<'a> {
     pub details: bool,
     /// The model's reasoning in full.
     pub thinking: bool,
-    /// Images as blocks of colour.
-    pub pictures: bool,
+    pub pictures: Means,
     pub now: Duration,
+    /// What time it is, where it is to be seen when something was said; in milliseconds since 1970.
+    pub clock: Option<u64>,
 }
 
 impl Block {
+    pub fn user(text: impl Into<String>, at: Option<u64>) -> Self {
+        Self::User { text: text.into(), at }
+    }
+
     pub fn note(level: Level, text: impl Into<String>) -> Self {
         Self::Note { level, text: text.into(), advice: None }
     }
 
     pub fn render(&self, view: View<'_>) -> Vec<Line> {
         match self {
-            Self::User(text) => said(text, view),
+            Self::User { text, at } => said(text, *at, view),
             Self::Text(text) => markdown::render(text, view.columns, view.theme),
             Self::Thought { text, seconds } => thought(text, *seconds, view),
             Self::Call(call) => call.render(view),
@@ -147,7 +184,7 @@ impl Block {
     /// Everything in it that can be searched for.
     pub fn text(&self) -> String {
         match self {
-            Self::User(text) | Self::Text(text) | Self::Thought { text, .. } => text.clone(),
+            Self::User { text, .. } | Self::Text(text) | Self::Thought { text, .. } => text.clone(),
             Self::Call(call) => {
                 let done = call.done.as_ref();
                 let output = done.map(|d| d.output.as_str()).unwrap_or_default();
@@ -159,9 +196,13 @@ impl Block {
     }
 }
 
-fn said(text: &str, view: View<'_>) -> Vec<Line> {
+fn said(text: &str, at: Option<u64>, view: View<'_>) -> Vec<Line> {
     let theme = view.theme;
     let mut lines = Vec::new();
+    if let Some(time) = view.clock.and_then(|now| local_time(at?, now)) {
+        let bar = Line::styled("┃ ", Style::fg(theme.primary));
+        lines.push(bar.with(width::cut(&time, view.columns.saturating_sub(2)), theme.muted()));
+    }
     for text in harmless(text.trim_end()).split('\n') {
         let line = Line::styled(text, Style::default().bold());
         for row in width::wrap(&line, view.columns.saturating_sub(2), 0) {
@@ -171,6 +212,17 @@ fn said(text: &str, view: View<'_>) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// By the clock of the place; with the day where it is another one.
+fn local_time(at: u64, now: u64) -> Option<String> {
+    let zoned = |time: u64| {
+        let stamp = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;
+        Some(stamp.to_zoned(jiff::tz::TimeZone::system()))
+    };
+    let (at, now) = (zoned(at)?, zoned(now)?);
+    let form = if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    Some(at.strftime(form).to_string())
 }
 
 fn thought(text: &str, seconds: u64, view: View<'_>) -> Vec<Line> {
@@ -302,6 +354,12 @@ impl Call {
         let title = self.done.as_ref().map(|d| d.title.as_str()).filter(|t| !t.is_empty());
         let text = match self.tool.as_str() {
             "bash" | "task" => &self.summary,
+            "todowrite" if self.done.as_ref().is_some_and(|done| !done.todos.is_empty()) => {
+                let todos = self.done.iter().flat_map(|done| &done.todos);
+                let done = todos.filter(|(status, _)| status == "completed").count();
+                let all = self.done.as_ref().map_or(0, |done| done.todos.len());
+                return format!("{done} of {all} done");
+            }
             _ => title.unwrap_or(&self.summary),
         };
         let text = harmless(text.trim());
@@ -355,7 +413,11 @@ impl Call {
         if matches!(done.ending, Ending::Failed | Ending::Denied) {
             let style =
                 Style::fg(if done.ending == Ending::Failed { theme.error } else { theme.warning });
-            return head(done.output.trim(), rows(OTHER_ROWS), view.columns, style);
+            // What went wrong is read to its end.
+            let said = without_status(done.output.trim());
+            let lines = head(&said, rows(OTHER_ROWS), usize::MAX, style);
+            let most = rows(2 * OTHER_ROWS);
+            return lines.iter().flat_map(|l| width::wrap(l, view.columns, 2)).take(most).collect();
         }
         if let Some(diff) = &done.diff {
             return diff::render(diff, view.columns, rows(DIFF_ROWS), theme);
@@ -364,12 +426,18 @@ impl Call {
             "bash" => {
                 let output = without_status(&done.output);
                 if view.details {
-                    head(output, ALL_ROWS, view.columns, theme.muted())
+                    head(&output, ALL_ROWS, view.columns, theme.muted())
                 } else {
-                    tail(output, OUTPUT_ROWS, view.columns, theme.muted())
+                    tail(&output, OUTPUT_ROWS, view.columns, theme.muted())
                 }
             }
             "todowrite" => done.todos.iter().map(|(s, text)| todo(s, text, view)).collect(),
+            "question" => {
+                let rows = done.output.lines().flat_map(|line| {
+                    width::wrap(&Line::styled(line, theme.muted()), view.columns, 2)
+                });
+                rows.collect()
+            }
             "read" | "glob" | "grep" | "list" | "webfetch" | "websearch" | "skill" | "todoread"
             | "lsp" | "task"
                 if !view.details =>
@@ -393,14 +461,16 @@ pub fn todo(status: &str, text: &str, view: View<'_>) -> Line {
     Line::styled(mark, Style::fg(theme.accent)).with(text, style)
 }
 
-/// The line that a command's result ends with is for the model; people see the exit code above.
-fn without_status(output: &str) -> &str {
+/// Lines that a command's result ends with for the model; people see the exit code above.
+fn without_status(output: &str) -> String {
     let output = output.trim_end();
-    match output.rsplit_once('\n') {
-        Some((rest, last)) if last.starts_with("[exit code ") => rest,
-        None if output.starts_with("[exit code ") => "",
-        _ => output,
-    }
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(STATUS_LINES);
+    let told = |(n, line): (usize, &&str)| {
+        n >= from && line.starts_with("[exit code ") || *line == "(no output)" && n < STATUS_LINES
+    };
+    let kept = lines.iter().enumerate().filter(|pair| !told(*pair)).map(|(_, line)| *line);
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// The last rows of a text.
@@ -413,7 +483,7 @@ fn tail(text: &str, rows: usize, columns: usize, style: Style) -> Vec<Line> {
     let from = all.len().saturating_sub(rows);
     let mut lines = Vec::new();
     if from > 0 {
-        lines.push(Line::styled(format!("… {from} lines above"), style));
+        lines.push(Line::styled(format!("… {} above", counted(from, "line")), style));
     }
     let shown = all[from..].iter().map(|line| Line::styled(width::cut(line, columns), style));
     lines.extend(shown);
@@ -429,9 +499,14 @@ fn head(text: &str, rows: usize, columns: usize, style: Style) -> Vec<Line> {
     let mut lines: Vec<Line> =
         shown.map(|line| Line::styled(width::cut(line, columns), style)).collect();
     if all.len() > rows {
-        lines.push(Line::styled(format!("… {} more lines", all.len() - rows), style));
+        lines.push(Line::styled(format!("… {}", counted(all.len() - rows, "more line")), style));
     }
     lines
+}
+
+/// One of them, or so many.
+pub fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 pub fn seconds(time: Duration) -> String {

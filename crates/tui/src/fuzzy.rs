@@ -18,6 +18,12 @@ pub fn score(query: &str, text: &str) -> Option<i32> {
         at = found;
         first = found;
     }
+    // A name that begins with it is what people mean first.
+    let name = bytes.iter().rposition(|b| *b == b'/').map_or(0, |n| n + 1);
+    let own = &bytes[name..];
+    if own.len() >= query.len() && own.iter().zip(query).all(|(a, b)| fold(*a) == fold(*b)) {
+        first = name;
+    }
     // Then forwards from where that began, for the tightest place.
     let mut points = 0;
     let mut previous = None;
@@ -36,7 +42,6 @@ pub fn score(query: &str, text: &str) -> Option<i32> {
         previous = Some(found);
         at = found + 1;
     }
-    let name = bytes.iter().rposition(|b| *b == b'/').map_or(0, |n| n + 1);
     if first >= name {
         points += 20;
         if first == name {
@@ -82,6 +87,8 @@ mod tests {
         assert_eq!(ranked("srcmain", &files)[0], "src/main.rs");
         assert_eq!(ranked("zzz", &files), Vec::<&str>::new());
         assert_eq!(ranked("min", &files).len(), 4);
+        let commands = ["models", "sessions", "jobs", "skills"];
+        assert_eq!(ranked("s", &commands)[..2], ["skills", "sessions"]);
     }
 
     #[test]

@@ -265,8 +265,10 @@ impl Highlighter {
             };
             return (count, colour);
         }
-        let colour =
-            if "=+-*/<>!&|%^~?:".contains(first) { theme.operator } else { Color::Default };
+        // In a shell most of these are parts of paths and options.
+        let shell = language.keywords == SHELL_WORDS;
+        let operators = if shell { "<>!&|" } else { "=+-*/<>!&|%^~?:" };
+        let colour = if operators.contains(first) { theme.operator } else { Color::Default };
         (first.len_utf8(), colour)
     }
 }

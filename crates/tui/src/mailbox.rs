@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use toolwright::Event;
 
 use crate::app::{Input, News};
+use crate::picture::Canvas;
 use crate::prefs::Places;
 
 /// Messages that wait before whoever sends them does.
@@ -67,6 +68,8 @@ struct Shared {
     room: Notify,
     bell: UnixStream,
     rung: AtomicBool,
+    /// What the terminal can show of images.
+    canvas: Mutex<Canvas>,
 }
 
 #[derive(Default)]
@@ -87,6 +90,7 @@ pub fn mailbox() -> std::io::Result<(Mailbox, Inbox)> {
         room: Notify::new(),
         bell: ours,
         rung: AtomicBool::new(false),
+        canvas: Mutex::default(),
     });
     let inbox = Inbox { shared: Arc::clone(&shared), bell: theirs };
     Ok((Mailbox(shared), inbox))
@@ -115,6 +119,14 @@ impl Mailbox {
             drop(waiting);
             self.0.ring();
         }
+    }
+
+    pub fn set_canvas(&self, canvas: Canvas) {
+        *self.0.canvas.lock().unwrap_or_else(PoisonError::into_inner) = canvas;
+    }
+
+    pub fn canvas(&self) -> Canvas {
+        *self.0.canvas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn summon(&self, what: Summons) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::style::Depth;
+use crate::picture::Means;
 use crate::theme::Theme;
 
 /// Prompts of one project that are read back.
@@ -24,8 +24,10 @@ pub struct Prefs {
     /// Vim's keys as the settings say, and as was chosen here.
     pub vim_usual: bool,
     pub vim: Option<bool>,
-    /// Images as blocks of colour, where there are colours for it.
-    pub pictures: bool,
+    /// How images are shown.
+    pub pictures: Means,
+    /// When each message was said.
+    pub stamps: bool,
     /// Keys that were chosen here, by the names of settings.
     pub keys: BTreeMap<String, String>,
     /// Themes of the person's own, by name.
@@ -97,6 +99,8 @@ impl Places {
             let all = value.as_array().map_or(&[][..], Vec::as_slice);
             all.iter().filter_map(Value::as_str).map(str::to_owned).collect()
         };
+        let (pictures, warning) = Means::chosen(&settings["images"], env);
+        warnings.extend(warning);
         let dark = is_dark(&settings["mode"], env);
         let themes = self.themes(dark, &mut warnings);
         let wanted = state["theme"].as_str().or(settings["theme"].as_str()).map(str::to_owned);
@@ -109,7 +113,8 @@ impl Places {
             dark,
             vim_usual: settings["vim"] == true,
             vim: state["vim"].as_bool(),
-            pictures: settings["images"] != false && shows_pictures(env),
+            pictures,
+            stamps: state["timestamps"] == true,
             keys: chosen_keys(&state["keybinds"]),
             themes,
         };
@@ -168,7 +173,7 @@ impl Places {
     pub fn save(&self, prefs: &Prefs) -> std::io::Result<()> {
         let state = json!({
             "theme": prefs.theme, "favourites": prefs.favourites, "recent": prefs.recent,
-            "details": prefs.details, "thinking": prefs.thinking, "vim": prefs.vim,
+            "details": prefs.details, "thinking": prefs.thinking, "timestamps": prefs.stamps, "vim": prefs.vim,
             "keybinds": prefs.keys,
         });
         if let Some(folder) = self.state.parent() {
@@ -189,11 +194,6 @@ impl Prefs {
 fn chosen_keys(value: &Value) -> BTreeMap<String, String> {
     let all = value.as_object().into_iter().flatten();
     all.filter_map(|(name, key)| Some((name.clone(), key.as_str()?.to_owned()))).collect()
-}
-
-/// Sixteen colours are too few for a picture.
-fn shows_pictures(env: &dyn Fn(&str) -> Option<String>) -> bool {
-    matches!(Depth::from_env(env), Depth::True | Depth::Indexed)
 }
 
 /// By the settings, else by what some terminals tell; asking the terminal would take time.

@@ -5,7 +5,9 @@
 //! Nothing is ever asked of the terminal, and no scroll regions are used: multiplexers lose what
 //! scrolls out of those.
 
-use crate::style::{Color, Depth, Line, Style, change};
+use std::collections::VecDeque;
+
+use crate::style::{Color, Depth, Line, Placed, Style, change};
 use crate::width;
 
 const BEGIN: &str = "\x1b[?2026h";
@@ -26,6 +28,13 @@ pub struct Screen {
     hidden: bool,
     /// What came before the live area is not as it was: everything is written anew.
     stale: bool,
+    /// Line feeds so far: from the terminal's height on, the last row is the terminal's last.
+    fed: usize,
+    /// Blank rows on top of the live area, which hold it where it is until something needs them.
+    pad: usize,
+    held: bool,
+    /// The last rows that were written for good.
+    past: VecDeque<Line>,
 }
 
 impl Screen {
@@ -40,6 +49,10 @@ impl Screen {
             column: 0,
             hidden: false,
             stale: false,
+            fed: 0,
+            pad: 0,
+            held: false,
+            past: VecDeque::new(),
         }
     }
 
@@ -53,7 +66,54 @@ impl Screen {
 
     /// Rows can be moved by the terminal itself where its height is known.
     pub fn set_height(&mut self, rows: usize) {
+        if rows > self.height {
+            // Where the last row is now, only the terminal knows.
+            self.fed = 0;
+        }
         self.height = rows;
+    }
+
+    /// The next picture may have fewer rows and ends in the same one, if that is the terminal's last:
+    /// what is left free is above it, where the next finished rows come, and not below.
+    pub fn hold(&mut self) {
+        self.held = true;
+    }
+
+    /// Blank rows that the next picture begins with.
+    fn padding(&mut self, rows: usize) -> usize {
+        let held = std::mem::take(&mut self.held) && self.height > 0 && self.fed + 1 >= self.height;
+        let free = if self.stale { 0 } else { self.rows.len().saturating_sub(rows) };
+        self.pad = if held { free } else { self.pad.min(free) };
+        self.pad
+    }
+
+    /// What makes the cursor be seen or not as it was, after another screen.
+    pub fn cursor_again(&self) -> &'static str {
+        if self.hidden { "\x1b[?25l" } else { "\x1b[?25h" }
+    }
+
+    /// A whole screen: what was written last and what waits to be, with `live` below it.
+    pub fn covered(
+        &self,
+        waiting: Vec<Line>,
+        live: Vec<Line>,
+        cursor: Option<(usize, usize)>,
+    ) -> (Vec<Line>, Option<(usize, usize)>) {
+        let room = self.height.saturating_sub(live.len());
+        let past = self.past.iter().cloned().chain(waiting);
+        let mut rows: Vec<Line> = past.map(|line| width::cut_line(&line, self.columns)).collect();
+        rows.drain(..rows.len().saturating_sub(room));
+        let above = rows.len();
+        rows.extend(live);
+        (rows, cursor.map(|(row, column)| (row + above, column)))
+    }
+
+    fn remember(&mut self, finished: &[Line]) {
+        let from = finished.len().saturating_sub(self.height);
+        let plain = |line: &Line| Line { spans: line.spans.clone(), placed: None };
+        self.past.extend(finished[from..].iter().map(plain));
+        let over = self.past.len().saturating_sub(self.height);
+        self.past.drain(..over);
     }
 
     /// The rows may no longer stand where they did: everything is written anew.
@@ -79,6 +139,7 @@ impl Screen {
         (self.row, self.column) = (0, 0);
         self.stale = false;
         self.hidden = false;
+        (self.fed, self.pad) = (0, 0);
     }
 
     /// Writes `finished` for good and `live` below it. `cursor` is a row and a column of `live`.
@@ -90,6 +151,11 @@ impl Screen {
         cursor: Option<(usize, usize)>,
     ) -> Option<String> {
         let mut out = Writer::new(self.depth, self.columns);
+        let pad = self.padding(finished.len() + live.len());
+        let mut live = live;
+        live.splice(0..0, std::iter::repeat_n(Line::empty(), pad));
+        let cursor = cursor.map(|(row, column)| (row + pad, column));
+        self.remember(finished);
         if self.stale {
             self.unfold();
         }
@@ -98,7 +164,9 @@ impl Screen {
         let mut old = std::mem::take(&mut self.rows);
         if !self.stale {
             let new: Vec<&Line> = finished.iter().chain(&live).collect();
+            let before = old.len();
             shift(&mut out, &mut place, &mut old, &new, self.height);
+            self.fed += old.len().saturating_sub(before);
         }
         let mut exists = old.len().max(1);
         if self.stale {
@@ -110,7 +178,18 @@ impl Screen {
         let empty = Line::empty();
         let stood = |row: usize| if self.stale { &empty } else { old.get(row).unwrap_or(&empty) };
         let total = finished.len() + live.len();
+        let mut fed = 0;
+        let mut placed: Option<(usize, &Placed)> = None;
         for (row, line) in finished.iter().chain(&live).enumerate() {
+            // A row below it is there: nothing moves when it is drawn.
+            if let Some((first, art)) = placed.take_if(|(first, art)| row > *first + art.art.rows) {
+                out.art(&mut place, first, art, exists, self.height);
+            }
+            // All of its rows are for good, or it would lie over some that are not.
+            let whole = |own: &&Placed| row + own.art.rows <= finished.len();
+            if let Some(own) = line.placed.as_ref().filter(whole) {
+                placed = Some((row, own));
+            }
             let before = stood(row);
             if row < exists && line == before {
                 continue;
@@ -121,9 +200,14 @@ impl Screen {
                 out.clear("\r\n");
                 place = (exists, 0);
                 exists += 1;
+                fed += 1;
             }
             out.row(&mut place, row, before, line, exists);
         }
+        if let Some((first, art)) = placed {
+            out.art(&mut place, first, art, exists, self.height);
+        }
+        self.fed += fed;
         if total.max(1) < old.len() && !self.stale {
             out.go(&mut place, (total.max(1), 0), exists);
             out.clear("\x1b[J");
@@ -262,6 +346,30 @@ impl Writer {
             self.style(Style::default());
         }
         self.text.push_str(sequence);
+    }
+
+    /// A picture over rows that are blank there; left out where it no longer fits.
+    fn art(
+        &mut self,
+        place: &mut (usize, usize),
+        row: usize,
+        placed: &Placed,
+        exists: usize,
+        height: usize,
+    ) {
+        let Placed { art, column } = placed;
+        if column + art.columns > self.columns || exists < row + art.rows {
+            return;
+        }
+        // Its first row must still be on the screen.
+        if height > 0 && exists - row > height {
+            return;
+        }
+        self.go(place, (row, *column), exists);
+        self.style(Style::default());
+        self.text.push_str("\x1b7");
+        self.text.push_str(art.bytes());
+        self.text.push_str("\x1b8");
     }
 
     /// Moves among rows that exist.

@@ -172,3 +172,92 @@ fn whatever_is_painted_stands_there_afterwards() {
         assert_eq!(shown, wanted[wanted.len() - common..]);
     }
 }
+
+fn art(rows: usize) -> Line {
+    use crate::picture::{Canvas, Means, Picture};
+    use base64::Engine as _;
+    let image = image::RgbImage::from_pixel(80, 16 * rows as u32, image::Rgb([9, 9, 9]));
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes.into_inner()).into();
+    let media = toolwright::llm::Media { mime: "image/png".into(), base64, name: None };
+    let canvas = Canvas { means: Means::Kitty, columns: 80, rows: 24, cell: Some((8, 16)) };
+    let picture = Picture::of(&media, canvas).unwrap();
+    picture.render(40, Means::Kitty, &crate::theme::Theme::default()).swap_remove(1)
+}
+
+#[test]
+fn a_picture_is_drawn_over_its_own_rows_while_they_are_still_to_be_seen() {
+    let mut screen = Screen::new(Depth::True, 40);
+    screen.set_height(6);
+    let mut terminal = vt100::Parser::new(size(6), size(40), 100);
+    let mut finished: Vec<Line> = (0..20).map(|n| Line::plain(format!("before {n}"))).collect();
+    finished.push(art(3));
+    finished.extend([Line::empty(), Line::empty()]);
+    finished.extend((0..20).map(|n| Line::plain(format!("after {n}"))));
+    let out = screen.paint(&finished, vec![Line::plain("> ")], Some((0, 2))).unwrap();
+    let (to, from) = (out.find("\x1b7\x1b_G").unwrap(), out.find("\x1b\\\x1b8").unwrap());
+    // Where the cursor is when it is drawn: three rows above the one that came last.
+    terminal.process(out[..to].as_bytes());
+    let shown: Vec<String> = terminal.screen().rows(0, 40).collect();
+    let (row, column) = terminal.screen().cursor_position();
+    assert_eq!((row, column), (2, 0), "{shown:?}");
+    assert_eq!(shown[1].trim_end(), "before 19");
+    assert_eq!(shown[5].trim_end(), "after 0");
+    terminal.process(out[from + 2..].as_bytes());
+    let shown: Vec<String> = terminal.screen().rows(0, 40).map(|r| r.trim_end().into()).collect();
+    assert_eq!(shown, ["after 15", "after 16", "after 17", "after 18", "after 19", ">"]);
+}
+
+#[test]
+fn a_picture_that_no_longer_fits_is_left_out() {
+    for (columns, height) in [(8, 24), (40, 3)] {
+        let mut screen = Screen::new(Depth::True, columns);
+        screen.set_height(height);
+        let finished = [art(3), Line::empty(), Line::empty(), Line::plain("x")];
+        let out = screen.paint(&finished, vec![Line::plain("> ")], None).unwrap();
+        assert!(!out.contains("\x1b_G"), "{columns} {height}");
+    }
+    // Its rows are not all for good.
+    let mut screen = Screen::new(Depth::True, 40);
+    screen.set_height(24);
+    let out = screen.paint(&[art(3), Line::empty()], vec![Line::plain("> ")], None).unwrap();
+    assert!(!out.contains("\x1b_G"));
+}
+
+#[test]
+fn the_last_row_stays_the_last_when_it_is_held() {
+    let mut pair = Pair::new(8, 20);
+    pair.screen.set_height(8);
+    let question = ["q1", "q2", "q3", "q4", "q5", "status"];
+    // Where the last row is, nobody knows yet: nothing is held.
+    pair.paint(&["one"], &question, None);
+    pair.screen.hold();
+    pair.paint(&[], &["> ", "status"], Some((0, 2)));
+    assert_eq!(pair.shown(), ["one", ">", "status"]);
+    let many: Vec<String> = (0..10).map(|n| format!("line {n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    pair.paint(&many, &question, None);
+    assert_eq!(pair.shown()[..3], ["line 8", "line 9", "q1"]);
+    pair.screen.hold();
+    pair.paint(&[], &["> ", "status"], Some((0, 2)));
+    assert_eq!(pair.shown(), ["line 8", "line 9", "", "", "", "", ">", "status"]);
+    assert_eq!(pair.terminal.screen().cursor_position(), (6, 2));
+    // What comes next takes the place, and the prompt stays.
+    pair.paint(&["a", "b"], &["> x", "status"], Some((0, 3)));
+    assert_eq!(pair.shown(), ["line 8", "line 9", "a", "b", "", "", "> x", "status"]);
+    pair.paint(&["c", "d", "e"], &["> x", "status"], Some((0, 3)));
+    assert_eq!(pair.shown(), ["line 9", "a", "b", "c", "d", "e", "> x", "status"]);
+}
+
+#[test]
+fn what_lies_over_it_is_drawn_below_what_was_written_last() {
+    let mut pair = Pair::new(6, 20);
+    pair.screen.set_height(6);
+    pair.paint(&["1", "2", "3", "4", "5", "6", "7"], &["> "], Some((0, 2)));
+    let lines = |texts: &[&str]| texts.iter().map(|t| Line::plain(*t)).collect::<Vec<_>>();
+    let (rows, cursor) = pair.screen.covered(lines(&["8"]), lines(&["list", "a"]), Some((0, 4)));
+    let rows: Vec<String> = rows.iter().map(Line::text).collect();
+    assert_eq!(rows, ["5", "6", "7", "8", "list", "a"]);
+    assert_eq!(cursor, Some((4, 4)));
+}

@@ -13,6 +13,7 @@ use crate::app::{App, Effect, Input, Order};
 use crate::files::Files;
 use crate::input::{Decoder, Typed};
 use crate::mailbox::{Inbox, Mailbox, Message};
+use crate::picture::Canvas;
 use crate::prefs::Places;
 use crate::screen::Screen;
 use crate::style::{Depth, Line, Style};
@@ -99,6 +100,8 @@ impl Shell {
             depth,
         };
         shell.screen.set_height(rows);
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        shell.app.begun_at = since.ok().and_then(|since| u64::try_from(since.as_millis()).ok());
         shell.paint()?;
         Ok(shell)
     }
@@ -310,12 +313,20 @@ impl Shell {
             screen.set_height(rows);
             screen.distrust();
         }
+        self.tell_canvas();
         self.give(Input::Resize { columns, rows }).map(drop)
+    }
+
+    /// Whoever makes pictures has to know for what.
+    fn tell_canvas(&self) {
+        let (means, (columns, rows)) = (self.app.prefs.pictures, self.size);
+        self.mailbox.set_canvas(Canvas { means, columns, rows, cell: self.terminal.cell() });
     }
 
     fn settle_in(&mut self, places: Places, root: std::path::PathBuf) {
         let env = |name: &str| std::env::var(name).ok();
         self.app.settle_in(places.load(&env));
+        self.tell_canvas();
         self.places = Some(places);
         let mailbox = self.mailbox.clone();
         let answer =
@@ -383,21 +394,27 @@ impl Shell {
             return Ok(());
         }
         let frame = self.app.frame();
-        let out = if frame.full {
-            self.terminal.set_full(true)?;
-            let columns = self.app.columns;
-            let depth = self.depth;
+        let out = if frame.full || frame.over.is_some() {
             let full = match &mut self.full {
                 Some(full) => full,
                 None => {
-                    self.terminal.write("\x1b[H\x1b[2J")?;
-                    self.full.insert(Screen::new(depth, columns))
+                    self.terminal.set_full(true)?;
+                    self.terminal.write("\x1b[?25h\x1b[H\x1b[2J")?;
+                    self.full.insert(Screen::new(self.depth, self.app.columns))
                 }
             };
-            full.paint(&[], frame.live, frame.cursor)
+            let (live, cursor) = match frame.over {
+                Some(waiting) => self.screen.covered(waiting, frame.live, frame.cursor),
+                None => (frame.live, frame.cursor),
+            };
+            full.paint(&[], live, cursor)
         } else {
             if self.full.take().is_some() {
                 self.terminal.set_full(false)?;
+                self.terminal.write(self.screen.cursor_again())?;
+            }
+            if frame.hold {
+                self.screen.hold();
             }
             self.screen.paint(&frame.finished, frame.live, frame.cursor)
         };

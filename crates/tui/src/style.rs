@@ -73,6 +73,14 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub spans: Vec<Span>,
+    /// A picture that begins in this row and goes on in those below, which are blank there.
+    pub placed: Option<Placed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    pub art: std::sync::Arc<crate::picture::Art>,
+    pub column: usize,
 }
 
 impl Line {
@@ -107,6 +115,10 @@ impl Line {
     }
 
     pub fn extend(&mut self, other: Line) {
+        if let Some(placed) = other.placed {
+            let column = placed.column + self.width();
+            self.placed = Some(Placed { column, ..placed });
+        }
         for span in other.spans {
             self.push(span.text, span.style);
         }
@@ -140,7 +152,9 @@ impl Depth {
         }
         let term = set("TERM").unwrap_or_default();
         let known = set("COLORTERM").is_some_and(|v| v == "truecolor" || v == "24bit");
-        if known || term.ends_with("-direct") {
+        // Their names come along to other machines, where that variable does not.
+        let named = ["xterm-kitty", "xterm-ghostty", "wezterm", "alacritty", "foot", "contour"];
+        if known || term.ends_with("-direct") || named.contains(&term.as_str()) {
             Self::True
         } else if term.contains("256color") {
             Self::Indexed
@@ -196,6 +210,9 @@ pub fn change(out: &mut String, from: Style, to: Style, depth: Depth) {
 }
 
 fn fitted(mut style: Style, depth: Depth) -> Style {
+    // What is grey is meant to stand back; without colours it can at least be faint.
+    let grey = matches!(fit(style.fg, Depth::Sixteen), Color::Index(7 | 8));
+    style.dim |= depth == Depth::None && grey;
     style.fg = fit(style.fg, depth);
     style.bg = fit(style.bg, depth);
     style
@@ -283,6 +300,11 @@ mod tests {
         change(&mut out, red.bold(), red, Depth::True);
         change(&mut out, red, Style::default(), Depth::True);
         assert_eq!(out, "\x1b[31m\x1b[1m\x1b[0;31m\x1b[m");
+        let mut out = String::new();
+        let grey = Style::fg(Color::Index(8));
+        change(&mut out, Style::default(), grey, Depth::None);
+        change(&mut out, grey, red, Depth::None);
+        assert_eq!(out, "\x1b[2m\x1b[m", "grey is faint where there are no colours");
     }
 
     #[test]
@@ -304,6 +326,7 @@ mod tests {
         };
         assert_eq!(depth(&[("TERM", "xterm-256color")]), Depth::Indexed);
         assert_eq!(depth(&[("TERM", "xterm"), ("COLORTERM", "truecolor")]), Depth::True);
+        assert_eq!(depth(&[("TERM", "xterm-kitty")]), Depth::True);
         assert_eq!(depth(&[("TERM", "linux")]), Depth::Sixteen);
         assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")]), Depth::None);
     }

@@ -184,6 +184,16 @@ impl Terminal {
     }
 }
 
+impl Terminal {
+    /// The pixels of a cell, where the terminal has told the system.
+    pub fn cell(&self) -> Option<(u32, u32)> {
+        let size = tcgetwinsize(&self.out).ok()?;
+        let one =
+            |all: u16, count: u16| Some(u32::from(all.checked_div(count)?)).filter(|n| *n > 1);
+        Some((one(size.ws_xpixel, size.ws_col)?, one(size.ws_ypixel, size.ws_row)?))
+    }
+}
+
 impl Drop for Terminal {
     fn drop(&mut self) {
         restore();

@@ -58,6 +58,7 @@ mod tools_command;
 mod tree;
 mod trust;
 mod tui;
+mod tui_face;
 mod tui_fuzz;
 mod tui_raw;
 mod tui_terminal;

@@ -52,6 +52,16 @@ impl App {
                 self.hint(if self.prefs.thinking { "reasoning shown" } else { "reasoning folded" });
                 self.save();
             }
+            Action::Stamps => {
+                self.prefs.stamps = !self.prefs.stamps;
+                self.hint(if self.prefs.stamps {
+                    "times are shown"
+                } else {
+                    "times are not shown"
+                });
+                self.save();
+            }
+            Action::Paste => self.order(Order::Clipboard),
             Action::Transcript => self.open_transcript(),
             Action::Jobs => self.pick(Kind::Jobs),
             Action::Suspend => self.effect(Effect::Suspend),

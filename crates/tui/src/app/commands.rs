@@ -85,6 +85,12 @@ pub(super) const COMMANDS: &[Command] = &[
         "show or fold reasoning",
         Does::Act(Action::Thinking)
     ),
+    command!(
+        "timestamps",
+        ["toggle-timestamps"],
+        "show when each message was said, or not",
+        Does::Act(Action::Stamps)
+    ),
     command!("vim", [], "vim keys, or none", Does::Act(Action::VimKeys)),
     command!("doctor", ["debug"], "what was found here", Does::Order(|| Order::Doctor)),
     command!(
@@ -99,6 +105,27 @@ pub(super) const COMMANDS: &[Command] = &[
     command!("help", [], "keys and commands", Does::Help),
     command!("exit", ["quit", "q"], "leave", Does::Exit),
 ];
+
+/// What people know from elsewhere and will not find here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["unshare"], "/share writes a file and sends nothing, so there is nothing to take back."),
+    (&["org", "orgs", "switch-org"], "there are no accounts here; /connect keeps keys."),
+    (
+        &["workspaces", "workspace", "warp", "move"],
+        "a session belongs to its folder; start tw there, or with --dir.",
+    ),
+];
+
+/// Other names that begin like this, with what the command is called.
+pub(super) fn other_names(query: &str) -> impl Iterator<Item = (&'static str, String)> {
+    let all = COMMANDS.iter().flat_map(|c| c.aliases.iter().map(move |alias| (*alias, c)));
+    // Where the name itself begins like that, it is enough.
+    let fits = move |alias: &str, name: &str| {
+        !query.is_empty() && alias.starts_with(query) && !name.starts_with(query)
+    };
+    all.filter(move |(alias, command)| fits(alias, command.name))
+        .map(|(alias, command)| (alias, format!("{} (/{})", command.about, command.name)))
+}
 
 impl App {
     pub(super) fn command_rows(&self) -> Vec<Row> {
@@ -147,6 +174,10 @@ impl App {
         if name.contains('/') || name.is_empty() {
             return false;
         }
+        if let Some((_, why)) = ELSEWHERE.iter().find(|(names, _)| names.contains(&name)) {
+            self.say(Level::Notice, &format!("There is no /{name}: {why}"), None);
+            return true;
+        }
         let own = self.facts.commands.iter().map(|own| own.name.as_str());
         let all: Vec<&str> = COMMANDS.iter().map(|c| c.name).chain(own).collect();
         let near = crate::fuzzy::best(name, all.iter().map(|name| (*name, *name)), 1);
@@ -162,7 +193,7 @@ impl App {
             return self.hint("when this turn is over (esc interrupts it)");
         }
         let said = format!("/{name} {arguments}");
-        self.finish(Block::User(said.trim_end().to_owned()));
+        self.finish(Block::user(said.trim_end(), self.clock()));
         self.working();
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
         self.order(Order::Command { name, arguments });

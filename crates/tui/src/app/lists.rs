@@ -41,6 +41,14 @@ impl App {
         if kind == Kind::Themes {
             picker.before = Some(self.theme.clone());
         }
+        picker.used = match kind {
+            Kind::Models => Some(self.facts.model.clone()),
+            Kind::Agents => Some(self.facts.agent.clone()),
+            Kind::Modes => Some(self.facts.mode.to_string()),
+            Kind::Themes => Some(self.theme.name.clone()),
+            _ => None,
+        };
+        picker.go_to_used();
         self.menu = None;
         if kind != Kind::Keys {
             self.hint = None;
@@ -58,6 +66,7 @@ impl App {
             && picker.kind == kind
         {
             picker.fill(rows);
+            picker.go_to_used();
             self.look();
         }
     }
@@ -123,7 +132,7 @@ impl App {
 
     fn message_rows(&self) -> Vec<Row> {
         let said = self.blocks.iter().filter_map(|block| match block {
-            Block::User(text) => Some(text),
+            Block::User { text, .. } => Some(text),
             _ => None,
         });
         let row = |(n, text): (usize, &String)| Row {
@@ -319,7 +328,7 @@ impl App {
     fn go_back_to(&mut self, value: &str, going: Going) {
         let Ok(n) = value.parse::<usize>() else { return };
         let mut said = self.blocks.iter().rev().filter_map(|block| match block {
-            Block::User(text) => Some(text.clone()),
+            Block::User { text, .. } => Some(text.clone()),
             _ => None,
         });
         if let Some(text) = said.nth(n) {

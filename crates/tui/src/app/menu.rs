@@ -38,7 +38,7 @@ impl App {
         {
             let query = query.to_owned();
             self.ask_servers();
-            let all = self.command_items();
+            let all = self.command_items(&query);
             let items = fuzzy::best(
                 &query,
                 all.iter().map(|item| (item.label.trim_start_matches('/'), item)),
@@ -97,13 +97,16 @@ impl App {
             (!items.is_empty()).then_some(Menu { items, selected: 0, from, kind, token: 0 });
     }
 
-    fn command_items(&self) -> Vec<Item> {
+    fn command_items(&self, query: &str) -> Vec<Item> {
         let item = |name: &str, about: String| Item {
             label: format!("/{name}"),
             about,
             insert: format!("/{name} "),
         };
         let rows = self.command_rows().into_iter().map(|row| item(&row.value, row.about));
+        // By their other names too, once somebody has begun to write one.
+        let others = super::commands::other_names(query).map(|(name, about)| item(name, about));
+        let rows = rows.chain(others);
         let skills =
             self.facts.skills.iter().map(|(name, about)| (name, format!("skill: {about}")));
         let prompts = self.facts.prompts.iter().map(|(name, about)| (name, about.clone()));

@@ -30,7 +30,7 @@ use crate::editor::Editor;
 use crate::flow::Flow;
 use crate::key::Key;
 use crate::keymap::Keymap;
-use crate::picture::Picture;
+use crate::picture::{Means, Picture};
 use crate::prefs::Prefs;
 use crate::style::Line;
 use crate::theme::Theme;
@@ -151,6 +151,14 @@ pub(crate) enum News {
     },
     /// Text for the prompt.
     Draft(String),
+    /// What was in the clipboard: an image as a file, or text.
+    Clipboard(Result<Clip, String>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Clip {
+    Image(String),
+    Text(String),
 }
 
 /// What is known about where we are.
@@ -259,6 +267,8 @@ pub(crate) enum Order {
     /// What servers offer.
     Offered,
     Child(String),
+    /// What is in the clipboard.
+    Clipboard,
 }
 
 /// What only the outside can do.
@@ -305,6 +315,8 @@ pub(crate) struct App {
     pub columns: usize,
     pub rows: usize,
     pub now: Duration,
+    /// The time of day when `now` was nothing.
+    pub begun_at: Option<u64>,
     pub theme: Theme,
     pub keymap: Keymap,
     pub prefs: Prefs,
@@ -345,6 +357,8 @@ pub(crate) struct App {
     todos: Vec<(String, String)>,
     pictures: HashMap<String, Vec<Picture>>,
     focused: bool,
+    /// There was a menu below the prompt when it was drawn last.
+    had_menu: bool,
     token: u64,
     /// Servers were asked what they offer.
     asked_servers: bool,
@@ -361,6 +375,7 @@ impl App {
             columns: columns.clamp(4, 1_000),
             rows: rows.clamp(2, 1_000),
             now: Duration::ZERO,
+            begun_at: None,
             theme: Theme::default(),
             keymap: Keymap::default(),
             prefs: Prefs::default(),
@@ -395,6 +410,7 @@ impl App {
             todos: Vec::new(),
             pictures: HashMap::new(),
             focused: true,
+            had_menu: false,
             token: 0,
             asked_servers: false,
             effects: Vec::new(),
@@ -481,7 +497,23 @@ impl App {
             thinking: self.prefs.thinking,
             pictures: self.prefs.pictures,
             now: self.now,
+            clock: self.clock().filter(|_| self.prefs.stamps),
         }
+    }
+
+    /// For rows that may be written again: nothing in them is drawn by the terminal itself.
+    fn passing_view(&self) -> View<'_> {
+        let pictures = match self.prefs.pictures {
+            Means::Off => Means::Off,
+            Means::Blocks | Means::Kitty | Means::Sixel => Means::Blocks,
+        };
+        View { pictures, ..self.view() }
+    }
+
+    /// The time of day, in milliseconds since 1970, where somebody has said it.
+    fn clock(&self) -> Option<u64> {
+        let now = u64::try_from(self.now.as_millis()).unwrap_or(u64::MAX);
+        self.begun_at.map(|begun| begun.saturating_add(now))
     }
 
     fn say(&mut self, level: Level, text: &str, advice: Option<&str>) {
@@ -502,7 +534,10 @@ impl App {
         self.keep(block);
     }
 
-    fn keep(&mut self, block: Block) {
+    fn keep(&mut self, mut block: Block) {
+        if let Block::Call(Call { done: Some(done), .. }) = &mut block {
+            done.pictures.iter_mut().for_each(Picture::without_art);
+        }
         if self.blocks.len() >= BLOCKS_CAP {
             self.blocks.drain(..BLOCKS_CAP / 4);
         }

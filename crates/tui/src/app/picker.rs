@@ -10,6 +10,9 @@ use crate::width::{self, harmless};
 /// Rows of what is under the cursor.
 const PREVIEW_ROWS: usize = 6;
 
+/// Columns below which names come first.
+const NARROW: usize = 60;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Models,
@@ -47,6 +50,8 @@ pub(crate) struct Picker {
     /// Nothing has been told yet.
     waiting: bool,
     preview: Option<(String, String)>,
+    /// What is used now: the list begins there.
+    pub(super) used: Option<String>,
     /// The theme that was used before looking at others.
     pub(super) before: Option<Theme>,
     /// What goes away when the same key is pressed again.
@@ -64,6 +69,7 @@ impl Picker {
             selected: 0,
             waiting,
             preview: None,
+            used: None,
             before: None,
             doomed: None,
         };
@@ -79,6 +85,18 @@ impl Picker {
         self.rows = rows.into_iter().map(row).collect();
         self.waiting = false;
         self.narrow();
+    }
+
+    /// Goes to what is used now, where nobody has gone anywhere yet.
+    pub(super) fn go_to_used(&mut self) {
+        let is_used =
+            |n: &usize| self.used.as_ref().is_some_and(|used| self.rows[*n].value == *used);
+        if self.selected == 0
+            && self.query.is_empty()
+            && let Some(at) = self.fitting.iter().position(is_used)
+        {
+            self.selected = at;
+        }
     }
 
     pub(super) fn preview(&mut self, value: &str, text: &str) {
@@ -197,11 +215,15 @@ impl Picker {
         let start = head.width();
         head.push(self.query.text(), Style::default());
         let cursor = start + width::of(self.query.before_cursor());
-        let room = columns.saturating_sub(head.width() + 2);
-        head.push(format!("  {}", width::cut(keys, room)), muted);
-        let mut lines = vec![width::cut_line(&head, columns)];
         let preview = self.preview_rows(columns, theme);
         let room = height.saturating_sub(1 + preview.len()).clamp(1, 12);
+        let count = match self.fitting.len() > room {
+            true => format!("  {}/{}", self.selected + 1, self.fitting.len()),
+            false => String::new(),
+        };
+        let beside = columns.saturating_sub(head.width() + 2 + count.len());
+        head.push(format!("  {}{count}", width::cut(keys, beside)), muted);
+        let mut lines = vec![width::cut_line(&head, columns)];
         if self.fitting.is_empty() {
             let text = match (self.waiting, self.rows.is_empty()) {
                 (true, _) => "…",
@@ -213,7 +235,9 @@ impl Picker {
         let top = self.selected.saturating_sub(room.saturating_sub(1));
         let widest = self.fitting.iter().skip(top).take(room);
         let widest = widest.filter_map(|n| self.rows.get(*n)).map(|r| width::of(&r.label)).max();
-        let label_room = widest.unwrap_or(0).min(columns * 2 / 3);
+        // Where there is little room, names that can be told apart matter more than what is said of them.
+        let most = if columns < NARROW { columns.saturating_sub(4) } else { columns * 2 / 3 };
+        let label_room = widest.unwrap_or(0).min(most);
         for (n, index) in self.fitting.iter().enumerate().skip(top).take(room) {
             let Some(row) = self.rows.get(*index) else { continue };
             let on = n == self.selected;
@@ -224,6 +248,9 @@ impl Picker {
             if !row.about.is_empty() {
                 line.push(" ".repeat(gap), Style::default());
                 line.push(row.about.clone(), muted);
+            }
+            if self.used.as_ref() == Some(&row.value) {
+                line.push(if row.about.is_empty() { "  · used now" } else { " · used now" }, muted);
             }
             lines.push(width::cut_line(&line, columns));
         }

@@ -110,7 +110,7 @@ impl App {
             let title = crate::width::cut(&crate::width::harmless(first), 60);
             self.effect(Effect::Title(format!("tw · {title}")));
         }
-        self.finish(Block::User(text.clone()));
+        self.finish(Block::user(text.as_str(), self.clock()));
         self.working();
         self.order(Order::Prompt(text));
     }

@@ -24,6 +24,8 @@ struct Desk {
     orders: Vec<Order>,
     others: Vec<Effect>,
     bytes: String,
+    /// What lies over the terminal, on its other screen.
+    over: Option<vt100::Parser>,
 }
 
 fn size(n: usize) -> NonZero<u16> {
@@ -44,7 +46,9 @@ impl Desk {
             orders: Vec::new(),
             others: Vec::new(),
             bytes: String::new(),
+            over: None,
         };
+        desk.screen.set_height(rows);
         let pair = |name: &str, about: &str| (name.to_owned(), about.to_owned());
         desk.news(News::Ready(Facts {
             model: "anthropic/m".to_owned(),
@@ -105,6 +109,19 @@ impl Desk {
         if let Some((row, _)) = frame.cursor {
             assert!(row < frame.live.len());
         }
+        self.over = None;
+        if let Some(waiting) = frame.over {
+            let (rows, columns) = self.terminal.screen().size();
+            let (live, cursor) = self.screen.covered(waiting, frame.live, frame.cursor);
+            let mut full = Screen::new(Depth::True, usize::from(columns.get()));
+            let mut other = vt100::Parser::new(rows, columns, 0);
+            other.process(full.paint(&[], live, cursor).unwrap_or_default().as_bytes());
+            self.over = Some(other);
+            return;
+        }
+        if frame.hold {
+            self.screen.hold();
+        }
         if !frame.full
             && let Some(out) = self.screen.paint(&frame.finished, frame.live, frame.cursor)
         {
@@ -117,7 +134,8 @@ impl Desk {
     fn shown(&mut self) -> String {
         self.paint();
         let columns = self.app.columns as u16;
-        let rows = self.terminal.screen().rows(0, columns).map(|r| r.trim_end().to_owned());
+        let terminal = self.over.as_ref().unwrap_or(&self.terminal);
+        let rows = terminal.screen().rows(0, columns).map(|r| r.trim_end().to_owned());
         let mut rows: Vec<String> = rows.collect();
         while rows.last().is_some_and(String::is_empty) {
             rows.pop();
@@ -499,7 +517,7 @@ fn a_session_that_goes_on_shows_its_end_and_the_transcript_all_of_it() {
         done: Some(Done::from(&outcome("bash", "", "1\n2\n3\n[exit code 0]", json!({"exit": 0})))),
     };
     let mut blocks: Vec<Block> =
-        (0..40).map(|n| Block::User(format!("prompt number {n}"))).collect();
+        (0..40).map(|n| Block::user(format!("prompt number {n}"), None)).collect();
     blocks.push(Block::Call(call));
     let (id, title) = ("ses_1".to_owned(), "Numbers".to_owned());
     desk.news(News::Session { id, title, blocks, left_out: 5 });
@@ -510,7 +528,7 @@ fn a_session_that_goes_on_shows_its_end_and_the_transcript_all_of_it() {
     desk.enter();
     let frame = desk.app.frame();
     assert!(frame.full);
-    assert_eq!(frame.live[0].text(), "┃ prompt number 7");
+    assert!(frame.live.iter().any(|line| line.text() == "┃ prompt number 7"));
     desk.press(Key::char('q'));
     assert!(!desk.app.frame().full);
     assert_eq!(desk.app.farewell().unwrap(), "Go on with: tw -s ses_1");
@@ -612,5 +630,6 @@ fn text_of_models_and_tools_cannot_touch_the_terminal() {
 }
 
 mod dialogs;
+mod looking;
 mod questions;
 mod random;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolwright::session::{QueueKind, TurnStatus};
 use toolwright::{Event, TurnEnd};
 
-use super::{App, Ask, Effect, Live, News, Order, Overlay, Waiting};
+use super::{App, Ask, Clip, Effect, Live, News, Order, Overlay, Waiting};
 use crate::blocks::{Block, Call, Done, Level};
 use crate::flow::Flow;
 use crate::width::harmless;
@@ -20,7 +20,7 @@ impl App {
             Event::ReasoningDone { text } => self.end_thought(&text),
             Event::CallAnnounced { name } => {
                 self.end_text();
-                self.activity = format!("Preparing {}", crate::blocks::label(&harmless(&name)));
+                self.activity = format!("Preparing {}", prepared(&harmless(&name)));
             }
             Event::CallStarted { position, tool, summary, .. } => {
                 self.end_text();
@@ -172,6 +172,13 @@ impl App {
                 self.editor.set(&text);
                 self.menu = None;
             }
+            News::Clipboard(Ok(Clip::Image(path))) => {
+                self.editor.insert_text(&format!("{} ", crate::drop::mention(&path)));
+                self.history.leave();
+                self.menu = None;
+            }
+            News::Clipboard(Ok(Clip::Text(text))) => self.paste(&text),
+            News::Clipboard(Err(problem)) => self.hint(&problem),
         }
     }
 
@@ -279,7 +286,7 @@ impl App {
             let waiting = self.queue.remove(at);
             self.end_text();
             self.settle();
-            self.finish(Block::User(waiting.text));
+            self.finish(Block::user(waiting.text, self.clock()));
             if waiting.kind == QueueKind::FollowUp {
                 self.working();
             }
@@ -456,8 +463,19 @@ impl App {
 /// The list of things to do as the conversation left it.
 fn todos_of(blocks: &[Block]) -> Vec<(String, String)> {
     let written = blocks.iter().rev().find_map(|block| match block {
-        Block::Call(call) if call.tool == "todowrite" => call.done.as_ref(),
+        Block::Call(call) => call.done.as_ref().filter(|done| !done.todos.is_empty()),
         _ => None,
     });
     written.map(|done| done.todos.clone()).unwrap_or_default()
+}
+
+/// What a call that is being written will be.
+fn prepared(tool: &str) -> String {
+    match tool {
+        "bash" => "a command".to_owned(),
+        "task" => "work for an agent".to_owned(),
+        "question" => "a question".to_owned(),
+        "todowrite" | "todoread" => "a list of what to do".to_owned(),
+        tool => crate::blocks::label(tool).to_owned(),
+    }
 }

@@ -3,7 +3,7 @@
 use toolwright::permission::Mode;
 use toolwright::session::QueueKind;
 
-use super::{App, Live, menu};
+use super::{App, Live, Overlay, menu};
 use crate::blocks::{self, Block, View};
 use crate::keymap::Action;
 use crate::style::{Line, Style};
@@ -16,6 +16,9 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const ROUNDS: usize = 4;
 const ROUND_LEAST: usize = 200;
 
+/// Columns of the folder's name that are worth showing.
+const DIRECTORY_LEAST: usize = 8;
+
 /// What the terminal is to show.
 pub(crate) struct Frame {
     /// Rows that are written once and scroll away.
@@ -25,6 +28,11 @@ pub(crate) struct Frame {
     pub cursor: Option<(usize, usize)>,
     /// `live` is a screen of its own.
     pub full: bool,
+    /// `live` is drawn over what stands there, which comes back unchanged; with the finished rows that
+    /// wait for that.
+    pub over: Option<Vec<Line>>,
+    /// Its last row stays where it is, if it is the terminal's last.
+    pub hold: bool,
 }
 
 impl App {
@@ -37,14 +45,21 @@ impl App {
     pub fn frame(&mut self) -> Frame {
         if self.transcript.is_some() {
             let (live, cursor) = self.draw_transcript();
-            return Frame { finished: Vec::new(), live, cursor, full: true };
+            let finished = Vec::new();
+            return Frame { finished, live, cursor, full: true, over: None, hold: false };
         }
         let columns = self.width();
         // Some were made for another width.
         let cut = |line: Line| {
             if line.width() > columns { width::cut_line(&line, columns) } else { line }
         };
+        let large = matches!(self.overlay, Some(Overlay::Picker(_) | Overlay::Page { .. }));
+        let over = large.then(|| {
+            let from = self.finished.len().saturating_sub(self.rows);
+            self.finished[from..].iter().cloned().map(cut).collect()
+        });
         let count = self.finished.len().min((ROUNDS * self.rows).max(ROUND_LEAST));
+        let count = if large { 0 } else { self.without_cutting(count) };
         let finished = self.finished.drain(..count).map(cut).collect();
         let most = self.rows.saturating_sub(1).max(1);
         let (below, cursor) = self.below(columns, most);
@@ -57,7 +72,19 @@ impl App {
         let cursor = cursor.map(|(row, column)| (row + shift, column));
         let cursor = cursor.filter(|(row, _)| *row < live.len());
         let cursor = cursor.map(|(row, column)| (row, column.min(self.columns - 1)));
-        Frame { finished, live, cursor, full: false }
+        // A menu below the prompt comes and goes while one writes: the prompt stays where it is then.
+        let menu = self.menu.is_some();
+        let had_menu = std::mem::replace(&mut self.had_menu, menu);
+        let hold = !large && !menu && !had_menu;
+        Frame { finished, live, cursor, full: false, over, hold }
+    }
+
+    /// So many finished rows, or a few more: a picture that the terminal draws is not taken apart.
+    fn without_cutting(&self, count: usize) -> usize {
+        let near =
+            self.finished.iter().enumerate().take(count).rev().take(crate::picture::ROWS_MOST);
+        let ends = near.filter_map(|(n, line)| Some(n + line.placed.as_ref()?.art.rows));
+        ends.max().unwrap_or(0).clamp(count, self.finished.len().max(count))
     }
 
     pub(super) fn editor_columns(&self) -> usize {
@@ -85,6 +112,9 @@ impl App {
             foot.push(self.activity_line(columns));
         }
         let mut lines = self.unfinished(columns);
+        if !self.busy && !foot.is_empty() && (!lines.is_empty() || !self.spaced) {
+            lines.push(Line::empty());
+        }
         if lines.is_empty() && foot.is_empty() {
             if !self.spaced {
                 lines.push(Line::empty());
@@ -113,7 +143,7 @@ impl App {
                 Live::Text { flow, .. } => (flow.tail(columns, &self.theme), !flow.has_begun()),
                 Live::Thought { text, .. } => (self.thinking_now(text, columns), true),
                 Live::Call { call, .. } => {
-                    let block = Block::Call(call.clone()).render(self.view());
+                    let block = Block::Call(call.clone()).render(self.passing_view());
                     let joins = block.len() == 1 && close;
                     close = block.len() == 1;
                     (block, !joins)
@@ -303,13 +333,21 @@ impl App {
             let more = if self.cost_known { "" } else { "+" };
             parts.push((format!("${:.2}{more}", self.cost), muted));
         }
-        if let Some(sandbox) = &facts.sandbox {
-            parts.push((sandbox.clone(), muted));
-        }
-        parts.push((facts.directory.clone(), muted));
-        if let Some(branch) = &facts.branch {
-            parts.push((branch.clone(), muted));
-        }
+        let wide = |parts: &[(String, Style)]| -> usize {
+            parts.iter().map(|(text, _)| width::of(&width::flat(text)) + 3).sum::<usize>()
+        };
+        // Where there is little room: first goes what never changes, of a path its beginning.
+        let mut left = (columns + 3).saturating_sub(wide(&parts));
+        let branch = facts.branch.as_ref().map(|branch| (branch.clone(), muted));
+        let branch = branch.filter(|branch| wide(std::slice::from_ref(branch)) <= left);
+        left -= branch.as_ref().map_or(0, |branch| wide(std::slice::from_ref(branch)));
+        let directory = width::cut_front(&width::flat(&facts.directory), left.saturating_sub(3));
+        let fits = width::of(&directory) >= DIRECTORY_LEAST || directory == facts.directory;
+        let directory = Some((directory, muted)).filter(|_| fits);
+        left -= directory.as_ref().map_or(0, |own| wide(std::slice::from_ref(own)));
+        let sandbox = facts.sandbox.as_ref().map(|sandbox| (sandbox.clone(), muted));
+        let sandbox = sandbox.filter(|sandbox| wide(std::slice::from_ref(sandbox)) <= left);
+        parts.extend(sandbox.into_iter().chain(directory).chain(branch));
         let mut line = Line::empty();
         for (n, (text, style)) in parts.into_iter().enumerate() {
             if n > 0 {

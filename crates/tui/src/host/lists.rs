@@ -73,7 +73,10 @@ fn known_models(bench: &Workbench) -> Vec<Row> {
             known.entry(name.clone()).or_default();
         }
         for (name, facts) in known {
-            let window = facts.limit.context.map(|n| format!("{}k", n / 1000));
+            let window = facts.limit.context.map(|n| match n {
+                1_000_000.. => format!("{}M", f64::from(n / 100_000) / 10.0),
+                n => format!("{}k", n / 1000),
+            });
             let price = facts.cost.as_ref().map(|p| format!("${} in, ${} out", p.input, p.output));
             let about: Vec<String> = [window, price].into_iter().flatten().collect();
             let value = format!("{provider}/{name}");

@@ -3,6 +3,7 @@
 
 mod after;
 mod choose;
+mod clipboard;
 mod facts;
 mod lists;
 mod mention;
@@ -12,6 +13,7 @@ mod past;
 mod renew;
 mod rules;
 mod servers;
+mod steer;
 mod trust;
 mod write_out;
 
@@ -33,6 +35,7 @@ use crate::blocks::Level;
 use crate::mailbox::Mailbox;
 use crate::picture::Picture;
 use opening::Opening;
+use steer::Steering;
 
 /// Events that the screen may lag behind before the loop waits for it.
 const EVENTS_AHEAD: usize = 256;
@@ -73,7 +76,8 @@ struct Around<'a> {
 }
 
 /// A turn at work, for those who have something to say to it.
-struct AtWork<'a> {
+struct AtWork<'a, 's> {
+    steering: &'s mut Steering<'a>,
     inbox: &'a toolwright::Inbox,
     questions: &'a Questions,
     around: Around<'a>,
@@ -312,6 +316,7 @@ impl Host {
             Order::Offered => self.offered(),
             Order::Child(id) => self.child(id).await,
             Order::Doctor => self.doctor(),
+            Order::Clipboard => self.clipboard(),
             Order::Back(number, Going::InACopy) => self.copy_from(number).await,
             Order::Undo | Order::Redo | Order::Back(..) => {
                 self.take_up().await;
@@ -417,6 +422,7 @@ impl Host {
                 }
             };
             let mut turn = Box::pin(turn);
+            let mut steering = Steering::new(handover, &cancel);
             let end: Option<TurnEnd> = loop {
                 tokio::select! {
                     biased;
@@ -427,10 +433,12 @@ impl Host {
                         }
                         Some(order) => {
                             let around = Around { jobs, gate };
-                            let (inbox, cancel) = (&inbox, &cancel);
-                            self.meanwhile(order, AtWork { inbox, questions, around, cancel }).await;
+                            let (inbox, cancel, steering) = (&inbox, &cancel, &mut steering);
+                            let at_work = AtWork { steering, inbox, questions, around, cancel };
+                            self.meanwhile(order, at_work).await;
                         }
                     },
+                    message = steering.next() => self.deliver(message, &inbox).await,
                     event = events.recv() => {
                         if let Some(event) = event {
                             self.pass_on(event).await;
@@ -440,9 +448,11 @@ impl Host {
                 }
             };
             drop(turn);
+            let late = steering.left();
             while let Ok(event) = table.events.try_recv() {
                 self.pass_on(event).await;
             }
+            next = self.said_late(late, cancel.is_cancelled()).await;
             ended = end.map(|end| end.status);
             if ended.is_none() || cancel.is_cancelled() {
                 break;
@@ -464,7 +474,9 @@ impl Host {
             && outcome.attachments.iter().any(|media| media.mime.starts_with("image/"))
         {
             let (call, all) = (call.clone(), outcome.attachments.clone());
-            let small = move || all.iter().take(4).filter_map(Picture::of).collect();
+            let canvas = self.ui.canvas();
+            let small =
+                move || all.iter().take(4).filter_map(|media| Picture::of(media, canvas)).collect();
             let pictures = tokio::task::spawn_blocking(small).await.unwrap_or_default();
             self.tell(News::Pictures { call, pictures }).await;
         }
@@ -472,16 +484,16 @@ impl Host {
     }
 
     /// Orders while a turn runs.
-    async fn meanwhile(&mut self, order: Order, at_work: AtWork<'_>) {
-        let AtWork { inbox, questions, around, cancel } = at_work;
+    async fn meanwhile(&mut self, order: Order, at_work: AtWork<'_, '_>) {
+        let AtWork { steering, inbox, questions, around, cancel } = at_work;
         match order {
             Order::Steer(text) | Order::Prompt(text) => {
                 let content = self.expand(&text).await;
-                self.queued(inbox.steer(content), QueueKind::Steer, text).await;
+                steering.push(QueueKind::Steer, text, content);
             }
             Order::FollowUp(text) => {
                 let content = self.expand(&text).await;
-                self.queued(inbox.follow_up(content), QueueKind::FollowUp, text).await;
+                steering.push(QueueKind::FollowUp, text, content);
             }
             Order::Withdraw(id) => inbox.withdraw(id),
             Order::Abort => cancel.cancel(),
@@ -518,6 +530,40 @@ impl Host {
             }
             other => self.look_up(other).await,
         }
+    }
+
+    /// A message for the turn at work, with everything that belongs to it.
+    async fn deliver(&mut self, message: steer::Message, inbox: &toolwright::Inbox) {
+        for problem in message.problems {
+            self.say(Level::Notice, problem, None).await;
+        }
+        let id = match message.kind {
+            QueueKind::Steer => inbox.steer(message.content),
+            QueueKind::FollowUp => inbox.follow_up(message.content),
+        };
+        self.queued(id, message.kind, message.text).await;
+    }
+
+    /// The turn was over before all was fetched: what was meant for it begins the next one, or goes back to
+    /// the person where they wanted an end.
+    async fn said_late(
+        &mut self,
+        late: Vec<(QueueKind, String)>,
+        cancelled: bool,
+    ) -> Option<Opening> {
+        let texts: Vec<String> = late.into_iter().map(|(_, text)| text).collect();
+        let text = texts.join("\n");
+        if text.is_empty() {
+            return None;
+        }
+        if cancelled {
+            self.tell(News::Draft(text)).await;
+            return None;
+        }
+        let (id, kind) = (u64::MAX, QueueKind::FollowUp);
+        self.tell(News::Queued { id, kind, text: text.clone() }).await;
+        self.tell(News::Delivered(id)).await;
+        Some(Opening::Said(self.expand(&text).await, text))
     }
 
     async fn queued(&mut self, id: Option<u64>, kind: QueueKind, text: String) {

@@ -23,9 +23,11 @@ pub(super) fn text_of(content: &[Content]) -> String {
 pub(super) fn blocks(session: &Session) -> (Vec<Block>, usize) {
     let mut blocks = Vec::new();
     let mut left_out = 0;
-    for item in session.items() {
+    for (item, place) in session.items().iter().zip(session.places()) {
         match item {
-            Item::Prompt(prompt) => blocks.push(Block::User(said(&prompt.content))),
+            Item::Prompt(prompt) => {
+                blocks.push(Block::user(said(&prompt.content), Some(place.time)));
+            }
             // Ours to the model, not to people.
             Item::Note(_) => {}
             Item::Step(step) => {

@@ -59,7 +59,7 @@ pub(super) fn preview(bench: &Workbench, name: &str) -> String {
 
 impl Host {
     /// Work with a server that may take long goes on beside everything else.
-    fn beside<F: Future<Output = Vec<News>> + Send + 'static>(
+    pub(super) fn beside<F: Future<Output = Vec<News>> + Send + 'static>(
         &self,
         work: F,
     ) -> tokio::task::AbortHandle {

@@ -77,13 +77,31 @@ impl Ask {
                 width::wrap(&Line::styled(first, bold), columns.saturating_sub(2).max(1), 0)
             }
             What::Permission(_) | What::Trust(_) => {
-                let text = width::cut(&width::flat(&title), columns.saturating_sub(14));
-                vec![Line::styled(text, bold)]
+                let title = self.without_preview(&width::flat(&title));
+                vec![Line::styled(width::cut(&title, columns.saturating_sub(14)), bold)]
             }
         };
         let first = |n: usize| if n == 0 { "? " } else { "  " };
         let rows = rows.into_iter().take(HEAD_ROWS).enumerate();
         rows.map(|(n, row)| Line::styled(first(n), mark).joined(row)).collect()
+    }
+
+    /// A command stands below in full: the title need not say it as well.
+    fn without_preview(&self, title: &str) -> String {
+        let What::Permission(own) = &self.what else { return title.to_owned() };
+        let preview = width::flat(own.question.preview.as_deref().unwrap_or_default());
+        let preview = preview.trim();
+        let told = title.trim_end().trim_end_matches('…').trim_end();
+        if preview.is_empty() || preview.contains("@@ ") {
+            return title.to_owned();
+        }
+        // Around it, the agent that wants it may be named, and what is special about it.
+        match told.split_once(preview) {
+            Some(("", after)) => format!("Run this{after}?"),
+            Some((before, after)) => format!("{before}run this{after}?"),
+            None if preview.starts_with(told) => "Run this?".to_owned(),
+            None => title.to_owned(),
+        }
     }
 
     /// Keys that the rows do not name.
@@ -116,7 +134,7 @@ impl Ask {
                     keys.push("← the one before");
                 }
                 if keys.is_empty() {
-                    return None;
+                    keys.push("a number or enter answers");
                 }
                 keys.push("esc does not answer");
                 keys.join(" · ")
@@ -220,7 +238,7 @@ impl Ask {
             let on = n == self.selected && self.words.is_none();
             let mark = if on { "› " } else { "  " };
             let style = if on { Style::fg(theme.primary).bold() } else { Style::default() };
-            let about_style = if on { style } else { theme.muted() };
+            let about_style = if on { Style::fg(theme.primary) } else { theme.muted() };
             let hang = 2 + width::of(&label);
             let line = Line::styled(mark, style).with(label, style).with(about, about_style);
             // What one is about to say is read to its end.
@@ -243,7 +261,7 @@ impl Ask {
                         (true, false) => "[ ] ",
                         (false, _) => "",
                     };
-                    let label = format!("{}. {box_}{} ", n + 1, width::flat(&option.label));
+                    let label = format!("{}. {box_}{}  ", n + 1, width::flat(&option.label));
                     row(n, label, &width::flat(&option.description));
                 }
                 if item.custom && !item.options.is_empty() {

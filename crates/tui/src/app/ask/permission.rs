@@ -153,7 +153,7 @@ impl Permission {
         for asked in asked {
             let text = match same {
                 true => asked.why.clone(),
-                false => format!("{} ({} {})", asked.why, asked.permission, asked.pattern),
+                false => format!("{} {}: {}", asked.permission, asked.pattern, asked.why),
             };
             if !reasons.contains(&text) {
                 reasons.push(text);

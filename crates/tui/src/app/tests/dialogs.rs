@@ -247,8 +247,7 @@ fn an_agent_at_work_is_a_line_that_can_be_opened() {
     desk.matches("agent-80x20");
     led(&mut desk, Key::plain(Code::Down));
     assert_eq!(desk.orders.pop(), Some(Order::Child("ses_child".to_owned())));
-    let blocks =
-        vec![Block::User("Find the parser".to_owned()), Block::Text("Looking.".to_owned())];
+    let blocks = vec![Block::user("Find the parser", None), Block::Text("Looking.".to_owned())];
     let child = |blocks| News::Child {
         id: "ses_child".to_owned(),
         title: "find the parser".to_owned(),
@@ -351,7 +350,7 @@ fn vim_keys_are_for_those_who_want_them() {
 #[test]
 fn images_are_shown_where_there_are_colours() {
     let mut desk = Desk::new(60, 20);
-    desk.app.prefs.pictures = true;
+    desk.app.prefs.pictures = crate::picture::Means::Blocks;
     desk.write("look");
     desk.enter();
     desk.event(started(0, "read", "a.png"));
@@ -361,7 +360,9 @@ fn images_are_shown_where_there_are_colours() {
     use base64::Engine as _;
     let base64 = base64::engine::general_purpose::STANDARD.encode(bytes.into_inner()).into();
     let media = toolwright::llm::Media { mime: "image/png".into(), base64, name: None };
-    let pictures = crate::picture::Picture::of(&media).into_iter().collect();
+    let pictures = crate::picture::Picture::of(&media, crate::picture::Canvas::default())
+        .into_iter()
+        .collect();
     desk.news(News::Pictures { call: "c".to_owned(), pictures });
     desk.event(settled(0, outcome("read", "a.png", "", json!({}))));
     desk.matches("image-60x20");
