@@ -41,14 +41,65 @@ fn lines() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is left to the grammar: rarer, and slower.
-fn by_grammar() -> Vec<(&'static str, String)> {
+/// What scripts are made of, a KB of nothing but that.
+fn scripts() -> Vec<(&'static str, String)> {
     let fill = |piece: &str| vec![piece; 1_024 / (piece.len() + 1)].join("\n");
     vec![
         ("case", fill("case \"$1\" in a) ls;; *) rm y;; esac")),
         ("functions", fill("f() { local x=$1; rm \"$x\"; }")),
         ("assignments", fill("name=value; echo \"$name\"")),
+        ("nothing but values", fill("name_of_it=\"a value\"")),
         ("tests", fill("[[ -f a ]] && rm a")),
+        ("old tests", fill("[ \"$x\" = y ] || rm a")),
+        ("if", fill("if grep -q x y; then echo a; else rm b; fi")),
+        ("while", fill("while read -r l; do echo \"$l\"; done < in.txt")),
+        ("for with numbers", fill("for ((i=0; i<10; i++)); do echo $i; done")),
+        ("select", fill("select x in a b c; do echo \"$x\"; break; done")),
+        ("arithmetic", fill("echo $((a + 1)) $((b * 2))")),
+        ("arrays", fill("files=(a.txt \"b c.txt\"); wc -l \"${files[@]}\"")),
+        ("defaults", fill("echo \"${x:-none}\" ${y%.txt}")),
+        ("exports", fill("export NAME=value OTHER=\"$HOME/x\"")),
+        ("process substitution", fill("diff <(sort a.txt) <(sort b.txt)")),
+        ("here strings", fill("grep -c x <<< \"some text\"")),
+        ("groups", fill("{ echo a; echo b; } >> log.txt 2>&1")),
+        ("braces", fill("mkdir -p src/{a,b,c}/{d,e}")),
+        ("joined writes", fill("make test > out.log 2>&1 && cp a b || rm -f c")),
+        ("comments", fill("# what follows lists the files\nls -la src")),
+        ("continued lines", fill("cargo build \\\n  --release \\\n  --all-features")),
+    ]
+}
+
+/// Long words of other languages, and long texts.
+fn texts() -> Vec<(&'static str, String)> {
+    let python = "import json\nfor line in open(\"a.txt\"):\n    print(json.loads(line)[\"x\"])\n";
+    vec![
+        ("python -c", format!("python3 -c '{}'", python.repeat(13))),
+        ("python here-doc", format!("python3 - <<'EOF'\n{}EOF", python.repeat(13))),
+        (
+            "open here-doc",
+            format!("cat > x.sh <<EOF\n{}EOF", "user: $USER in ${HOME} at $(date)\n".repeat(28)),
+        ),
+        ("sed", format!("sed -n '{}' a.txt", "s/some/other/g;/^#/d;".repeat(48))),
+        ("awk", format!("awk '{{ {} }}' a.txt", "if ($1 == \"x\") print $2, $3; ".repeat(31))),
+        (
+            "commit message",
+            format!(
+                "git add -A && git commit -m \"A title\n\n{}\"",
+                "- what was done, and why it was\n".repeat(30)
+            ),
+        ),
+        (
+            "commit by here-doc",
+            format!(
+                "git commit -m \"$(cat <<'EOF'\nA title\n\n{}EOF\n)\"",
+                "- what was done, and why it was\n".repeat(29)
+            ),
+        ),
+        ("jq", format!("jq '{}.' a.json", "select(.a.b[0].c == \"x\") | ".repeat(33))),
+        (
+            "curl",
+            format!("curl -s -X POST -d '{{{}}}' http://x", "\"key\": \"value\", ".repeat(53)),
+        ),
     ]
 }
 
@@ -102,15 +153,10 @@ fn main() {
         Layer { kind: LayerKind::User, origin: "user".into(), rules: (0..50).map(rule).collect() };
     let policy = Policy::new(vec![shipped_defaults(), user]);
     println!("a decision about 1 KB (goal: {GOAL:?})");
-    for (name, line) in lines() {
+    for (name, line) in lines().into_iter().chain(scripts()).chain(texts()) {
         let took = best(&policy, &line, ROUNDS);
         let ratio = took.as_secs_f64() / GOAL.as_secs_f64();
         println!("  {name:<22} {took:>10.1?}  {ratio:.2} of the goal  ({} bytes)", line.len());
-    }
-    println!("1 KB that the grammar reads");
-    for (name, line) in by_grammar() {
-        let took = best(&policy, &line, ROUNDS);
-        println!("  {name:<22} {took:>10.1?}  ({} bytes)", line.len());
     }
     println!("hostile lines");
     for (name, line) in hostile() {

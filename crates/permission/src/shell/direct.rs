@@ -1,12 +1,13 @@
 //! The reader for what people and models write most: words, quotes, expansions and substitutions of
-//! the simple kinds, redirections, pipes, lists, subshells, `for`, `while`, `until` and `if`. It reads
-//! them as bash does, in one pass, and gives up on a line as soon as it is not certain of it: the grammar
-//! (`walk.rs`) then reads the whole line instead. Where both can read a line they must find the
-//! same in it; tests and a fuzz target hold them to that.
+//! the simple kinds, redirections, pipes and lists here; loops, conditions, `case`, groups, tests and
+//! functions in `direct_forms.rs`; variables and what sets them in `direct_sets.rs`. It reads them as bash
+//! does, in one pass, and gives up on a line as soon as it is not certain of it: the grammar (`walk.rs`)
+//! then reads the whole line instead. Where both can read a line they must find the same in it; tests and
+//! a fuzz target hold them to that.
 
-use super::parse::{Parsed, Raw, Redirect, is_powerful};
+use super::parse::{Input, Parsed, Raw, Redirect};
 use super::word::Word;
-use super::{Folder, When};
+use super::{Folder, When, floor};
 
 /// How deep substitutions, subshells and loops may stand in each other. Deeper is left to the grammar.
 const DEPTH_CAP: usize = 16;
@@ -16,10 +17,10 @@ const FOLDERS_CAP: usize = 16;
 
 /// First words that make something else of a line than a simple command, or that the grammar has names
 /// of its own for.
-const NOT_SIMPLE: &[&str] = &[
+pub(super) const NOT_SIMPLE: &[&str] = &[
     "!", "[", "[[", "]", "]]", "{", "}", "case", "coproc", "declare", "do", "done", "elif", "else",
-    "esac", "export", "fi", "function", "in", "local", "readonly", "select", "then", "time",
-    "typeset", "unset", "unsetenv",
+    "esac", "export", "fi", "for", "function", "if", "in", "local", "readonly", "select", "then",
+    "time", "typeset", "unset", "unsetenv", "until", "while",
 ];
 
 /// The commands of a line, unless there is anything in it that this reader does not know.
@@ -29,28 +30,59 @@ pub(super) fn parse(line: &str, folders: &[Folder]) -> Option<Parsed> {
         at: 0,
         parsed: Parsed::default(),
         folders: folders.to_vec(),
-        changed: Vec::new(),
+        variables: Vec::new(),
         piped: false,
         depth: 0,
         open: 0,
+        seen: 0,
+        unsure: 0,
+        functions: Vec::new(),
+        calls: floor::Calls::default(),
+        beside: 0,
     };
     reader.statements(&[])?;
     reader.peek().is_none().then_some(())?;
-    (!reader.parsed.commands.is_empty()).then_some(reader.parsed)
+    // Nothing but comments is nothing to be certain of.
+    (reader.seen > 0).then_some(())?;
+    let mut parsed = reader.parsed;
+    parsed.floor = reader.calls.bomb();
+    if parsed.commands.is_empty() {
+        let only_sets = Raw { text: line.trim().to_owned(), ..Raw::default() };
+        parsed.commands.push(only_sets);
+    }
+    Some(parsed)
+}
+
+/// Where a statement stands among those that it is joined with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Alone, or in front of a list or a pipe.
+    First,
+    /// Behind `&&`, `||` or `|`.
+    Joined,
 }
 
 pub(super) struct Direct<'a> {
     pub(super) line: &'a str,
     pub(super) at: usize,
-    parsed: Parsed,
-    folders: Vec<Folder>,
-    /// Variables that no longer are what they were when the line began.
-    pub(super) changed: Vec<&'a str>,
+    pub(super) parsed: Parsed,
+    pub(super) folders: Vec<Folder>,
+    /// What the line itself has set: the value, or nothing where it is not known.
+    pub(super) variables: Vec<(&'a str, Option<String>)>,
     /// It stands behind a `|`.
-    piped: bool,
+    pub(super) piped: bool,
     depth: usize,
     /// Brackets around, that a `)` may close.
     pub(super) open: usize,
+    /// Statements read so far.
+    pub(super) seen: usize,
+    /// Statements around that may not run, or not in this shell: what they set is not known behind them.
+    pub(super) unsure: usize,
+    /// The function that is being read, if there is one.
+    pub(super) functions: Vec<String>,
+    pub(super) calls: floor::Calls,
+    /// Statements around that run beside others, or again and again.
+    pub(super) beside: usize,
 }
 
 impl<'a> Direct<'a> {
@@ -68,7 +100,7 @@ impl<'a> Direct<'a> {
         fits
     }
 
-    fn blanks(&mut self) {
+    pub(super) fn blanks(&mut self) {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t') => self.at += 1,
@@ -87,7 +119,7 @@ impl<'a> Direct<'a> {
     }
 
     /// Blanks, empty lines and comments.
-    fn lines(&mut self) -> Option<()> {
+    pub(super) fn lines(&mut self) -> Option<()> {
         loop {
             self.blanks();
             match self.peek() {
@@ -106,14 +138,17 @@ impl<'a> Direct<'a> {
         )
     }
 
-    /// The word of small letters that stands here alone.
-    fn keyword(&self) -> &'a str {
+    /// The word of small letters, or the sign of the shell's own, that stands here alone.
+    pub(super) fn keyword(&self) -> &'a str {
         let rest = self.line.get(self.at..).unwrap_or_default();
-        let length = rest.bytes().take_while(u8::is_ascii_lowercase).count();
+        let length = match self.peek() {
+            Some(b'{' | b'}' | b'!' | b'[') => 1 + usize::from(rest.starts_with("[[")),
+            _ => rest.bytes().take_while(u8::is_ascii_lowercase).count(),
+        };
         if self.is_word_end(length) { &rest[..length] } else { "" }
     }
 
-    fn expect(&mut self, keyword: &str) -> Option<()> {
+    pub(super) fn expect(&mut self, keyword: &str) -> Option<()> {
         (self.keyword() == keyword).then(|| self.at += keyword.len())
     }
 
@@ -128,18 +163,20 @@ impl<'a> Direct<'a> {
 
     /// `( … )` and `$( … )`, behind their opening. Where they go, the rest of the line does not follow.
     pub(super) fn enclosed(&mut self) -> Option<()> {
-        let (known, before) = (self.folders.len(), self.parsed.commands.len());
+        let (known, before) = (self.folders.len(), self.seen);
         self.open += 1;
+        self.unsure += 1;
         self.deeper(|reader| reader.statements(&[]))?;
+        self.unsure -= 1;
         self.open -= 1;
         self.eat(")").then_some(())?;
         self.folders.truncate(known);
-        (self.parsed.commands.len() > before).then_some(())
+        (self.seen > before).then_some(())
     }
 
     /// Statements one after the other, up to one of these words, a `)` or the end: none of them knows
     /// how the one before ended.
-    fn statements(&mut self, until: &[&str]) -> Option<()> {
+    pub(super) fn statements(&mut self, until: &[&str]) -> Option<()> {
         loop {
             self.lines()?;
             if self.peek().is_none() || self.peek() == Some(b')') && self.open > 0 {
@@ -148,17 +185,29 @@ impl<'a> Direct<'a> {
             if !until.is_empty() && until.contains(&self.keyword()) {
                 return Some(());
             }
-            let known = self.folders.len();
-            self.list()?;
+            // An item of a `case` may be empty, and ends with two signs.
+            let in_case = until.first() == Some(&"esac");
+            if in_case && self.peek() == Some(b';') {
+                return matches!(self.peek_at(1), Some(b';' | b'&')).then_some(());
+            }
+            let (known, set) = (self.folders.len(), self.variables.len());
+            let defines = self.function()?;
+            if !defines {
+                self.list()?;
+            }
             self.blanks();
             let mut background = false;
             match self.peek() {
                 None | Some(b'#' | b'\n') => {}
                 Some(b')') if self.open > 0 => {}
-                Some(b';') if self.peek_at(1) != Some(b';') => self.at += 1,
-                Some(b'&') if !matches!(self.peek_at(1), Some(b'&' | b'>')) => {
+                Some(b';') if !matches!(self.peek_at(1), Some(b';' | b'&')) => self.at += 1,
+                Some(b';') if in_case => {}
+                Some(b'&') if !defines && !matches!(self.peek_at(1), Some(b'&' | b'>')) => {
                     self.at += 1;
                     background = true;
+                    self.forget_since(set);
+                    // What follows runs beside it: whether it calls itself is left to the grammar.
+                    self.functions.is_empty().then_some(())?;
                     // `a &; b` is no shell's.
                     self.blanks();
                     (self.peek() != Some(b';')).then_some(())?;
@@ -178,7 +227,7 @@ impl<'a> Direct<'a> {
     /// `a && b || c`: what stands on the right runs only if the left ended as it should.
     fn list(&mut self) -> Option<()> {
         let known = self.folders.len();
-        self.pipeline()?;
+        self.pipeline(Standing::First)?;
         loop {
             self.blanks();
             let or = match (self.peek(), self.peek_at(1)) {
@@ -192,7 +241,9 @@ impl<'a> Direct<'a> {
                 self.perhaps(known);
             }
             let middle = self.folders.len();
-            self.pipeline()?;
+            self.unsure += 1;
+            self.pipeline(Standing::Joined)?;
+            self.unsure -= 1;
             for folder in self.folders.get_mut(middle..).unwrap_or_default() {
                 folder.conditional = true;
             }
@@ -202,9 +253,10 @@ impl<'a> Direct<'a> {
         }
     }
 
-    fn pipeline(&mut self) -> Option<()> {
+    fn pipeline(&mut self, standing: Standing) -> Option<()> {
         let (known, piped) = (self.folders.len(), self.piped);
-        self.statement()?;
+        let (set, calls) = (self.variables.len(), self.calls.count());
+        self.statement(standing)?;
         loop {
             self.blanks();
             if self.peek() != Some(b'|') || self.peek_at(1) == Some(b'|') {
@@ -216,98 +268,22 @@ impl<'a> Direct<'a> {
             self.perhaps(known);
             self.lines()?;
             self.piped = true;
-            self.statement()?;
+            self.forget_since(set);
+            self.unsure += 1;
+            self.statement(Standing::Joined)?;
+            self.unsure -= 1;
+            // A function that is defined in a pipe does not call itself there.
+            if !self.functions.is_empty() {
+                self.calls.beside_since(calls);
+            }
             self.perhaps(known);
         }
     }
 
     /// What was gone into since then was perhaps not.
-    fn perhaps(&mut self, known: usize) {
+    pub(super) fn perhaps(&mut self, known: usize) {
         let gone = self.folders.get_mut(known..).unwrap_or_default();
         gone.iter_mut().for_each(|folder| folder.when = When::Perhaps);
-    }
-
-    fn statement(&mut self) -> Option<()> {
-        if self.peek() == Some(b'(') {
-            (self.peek_at(1) != Some(b'(')).then_some(())?;
-            self.at += 1;
-            self.enclosed()?;
-            return self.ends_statement();
-        }
-        let known = self.folders.len();
-        match self.keyword() {
-            "for" => self.deeper(Self::for_loop)?,
-            "while" | "until" => self.deeper(Self::while_loop)?,
-            "if" => self.deeper(Self::condition)?,
-            _ => return self.command(),
-        }
-        // Where it goes in a loop or under a condition is left to the grammar.
-        (self.folders.len() == known).then_some(())?;
-        self.ends_statement()
-    }
-
-    /// Behind a bracket or a closing word: a redirection of the whole is left to the grammar.
-    fn ends_statement(&mut self) -> Option<()> {
-        self.blanks();
-        match self.peek() {
-            None | Some(b';' | b'\n' | b'|' | b'#') => Some(()),
-            Some(b'&') => (self.peek_at(1) != Some(b'>')).then_some(()),
-            Some(b')') => (self.open > 0).then_some(()),
-            _ => None,
-        }
-    }
-
-    fn for_loop(&mut self) -> Option<()> {
-        self.expect("for")?;
-        self.blanks();
-        let name = self.name()?;
-        self.changed.push(name);
-        self.blanks();
-        self.expect("in")?;
-        self.blanks();
-        while !matches!(self.peek(), None | Some(b';' | b'\n' | b'#')) {
-            self.word()?;
-            self.blanks();
-        }
-        matches!(self.peek(), Some(b';' | b'\n')).then(|| self.at += 1)?;
-        self.lines()?;
-        self.body()
-    }
-
-    fn while_loop(&mut self) -> Option<()> {
-        self.at += self.keyword().len();
-        self.some_statements(&["do"])?;
-        self.body()
-    }
-
-    fn body(&mut self) -> Option<()> {
-        self.expect("do")?;
-        self.some_statements(&["done"])?;
-        self.expect("done")
-    }
-
-    fn condition(&mut self) -> Option<()> {
-        self.expect("if")?;
-        loop {
-            self.some_statements(&["then"])?;
-            self.expect("then")?;
-            self.some_statements(&["elif", "else", "fi"])?;
-            if self.expect("elif").is_none() {
-                break;
-            }
-        }
-        if self.expect("else").is_some() {
-            self.some_statements(&["fi"])?;
-        }
-        self.expect("fi")
-    }
-
-    fn some_statements(&mut self, until: &[&str]) -> Option<()> {
-        let before = self.parsed.commands.len();
-        // A word must stand between: `if;` and `do;` are no shell's.
-        matches!(self.peek(), Some(b' ' | b'\t' | b'\n')).then_some(())?;
-        self.statements(until)?;
-        (self.parsed.commands.len() > before).then_some(())
     }
 
     /// The name of a variable.
@@ -319,19 +295,28 @@ impl<'a> Direct<'a> {
         (!name.is_empty() && !name.as_bytes()[0].is_ascii_digit()).then_some(name)
     }
 
-    fn command(&mut self) -> Option<()> {
+    pub(super) fn command(&mut self) -> Option<()> {
         let start = self.at;
         // What is found inside its words stands behind it.
         let place = self.parsed.commands.len();
         let (folders, piped) = (self.folders.clone(), self.piped);
         let mut raw = Raw { folders, piped, ..Raw::default() };
         self.parsed.commands.push(Raw::default());
-        while let Some(name) = self.assignment()? {
-            self.parsed.tainted |= is_powerful(name);
-            self.changed.push(name);
-            raw.assigned.push(name.to_owned());
+        let set = self.variables.len();
+        let mut certain = true;
+        while let Some(set) = self.assignment()? {
+            raw.assigned.push(set.name.to_owned());
+            certain &= set.before_command;
             self.blanks();
         }
+        if !raw.assigned.is_empty() && self.ends_simple() {
+            // It only sets variables, for the rest of the line.
+            self.parsed.commands.remove(place);
+            return Some(());
+        }
+        certain.then_some(())?;
+        // For this command alone: what later ones see depends on the shell and the command.
+        self.forget_since(set);
         let first = self.word()?;
         let simple = first.text.is_some()
             && !first.pattern
@@ -351,6 +336,14 @@ impl<'a> Direct<'a> {
                 None | Some(b'\n' | b';' | b'|' | b'#' | b')') => break,
                 Some(b'&') if self.peek_at(1) != Some(b'>') => break,
                 Some(b'(') => return None,
+                Some(b'<') if self.peek_at(1) == Some(b'(') => {
+                    let word = self.process()?;
+                    raw.words.push(word);
+                }
+                Some(b'<') if self.line[self.at..].starts_with("<<<") => {
+                    (raw.input == Input::Elsewhere).then_some(())?;
+                    raw.input = self.here_string()?;
+                }
                 Some(b'<' | b'>' | b'&') => raw.redirects.extend(self.redirect()?),
                 Some(b'0'..=b'9') if self.is_descriptor() => {
                     raw.redirects.extend(self.redirect()?);
@@ -370,45 +363,41 @@ impl<'a> Direct<'a> {
             Some(_) => return None,
             None => {}
         }
+        self.calls.note(&raw, self.beside > 0, &self.functions);
+        self.forget(&raw);
         *self.parsed.commands.get_mut(place)? = raw;
         Some(())
     }
 
-    /// `NAME=value` before a command, where the value is a plain one: the name. Nothing is consumed
-    /// where there is none.
-    fn assignment(&mut self) -> Option<Option<&'a str>> {
-        let rest = self.line.get(self.at..)?;
-        let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
-        if length == 0 || rest.as_bytes()[0].is_ascii_digit() {
-            return Some(None);
-        }
-        match rest.as_bytes().get(length) {
-            Some(b'=') => {}
-            // `a+=b`, `a[0]=b`
-            Some(b'+') if rest.as_bytes().get(length + 1) == Some(&b'=') => return None,
-            Some(b'[') => return None,
-            _ => return Some(None),
-        }
-        let plain = |b: &u8| {
-            b.is_ascii_alphanumeric()
-                || matches!(b, b'_' | b'.' | b'/' | b':' | b'@' | b'%' | b'+' | b',' | b'-')
-        };
-        let value = rest.as_bytes()[length + 1..].iter().take_while(|b| plain(b)).count();
-        (value > 0).then_some(())?;
-        self.at += length + 1 + value;
-        matches!(self.peek(), Some(b' ' | b'\t')).then_some(())?;
-        rest.get(..length).map(Some)
+    /// `<(command)`: a word that nobody can know.
+    fn process(&mut self) -> Option<Word> {
+        let start = self.at;
+        self.at += 2;
+        self.enclosed()?;
+        self.is_word_end(0).then_some(())?;
+        let source = self.line.get(start..self.at)?.to_owned();
+        Some(Word { source, ..Word::default() })
+    }
+
+    /// `<<< word`
+    fn here_string(&mut self) -> Option<Input> {
+        self.at += 3;
+        self.blanks();
+        let before = self.seen;
+        let word = self.word()?;
+        (self.seen == before && !word.pattern).then_some(())?;
+        Some(word.text.map_or(Input::Computed, Input::Text))
     }
 
     /// Whether digits here are a descriptor in front of `<` or `>`.
-    fn is_descriptor(&self) -> bool {
+    pub(super) fn is_descriptor(&self) -> bool {
         let rest = &self.line.as_bytes()[self.at..];
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         matches!(rest.get(digits), Some(b'<' | b'>'))
     }
 
     /// A redirection; nothing inside where it only names another descriptor.
-    fn redirect(&mut self) -> Option<Option<Redirect>> {
+    pub(super) fn redirect(&mut self) -> Option<Option<Redirect>> {
         let both = self.eat("&");
         while !both && matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -430,9 +419,9 @@ impl<'a> Direct<'a> {
         // `<<`, `<&`, `<>`, `>(` and whatever else there is.
         (!matches!(self.peek(), Some(b'<' | b'>' | b'&' | b'|' | b'('))).then_some(())?;
         self.blanks();
-        let before = self.parsed.commands.len();
+        let before = self.seen;
         let to: Word = self.word()?;
-        (self.parsed.commands.len() == before).then_some(())?;
+        (self.seen == before).then_some(())?;
         Some(Some(Redirect { to, writes }))
     }
 }

@@ -1,7 +1,7 @@
 //! Words, read letter by letter.
 
 use super::direct::Direct;
-use super::word::Word;
+use super::word::{Word, is_brace};
 
 /// What a word was put together from so far.
 struct Building {
@@ -60,7 +60,7 @@ impl<'a> Direct<'a> {
                 b'"' => self.quoted(&mut word)?,
                 b'$' => {
                     word.expands = true;
-                    self.expansion(&mut word)?;
+                    self.expansion(&mut word, false)?;
                 }
                 _ => self.run(start, &mut word)?,
             }
@@ -118,11 +118,19 @@ impl<'a> Direct<'a> {
                 }
                 b'{' => {
                     word.brackets += 1;
-                    // Only what is no choice of words: `{}`, `@{0}`.
+                    // `{}` and `@{0}` are no choice of words, `{a,b}` is a plain one.
+                    let letter = |b: &&u8| {
+                        b.is_ascii_alphanumeric() || matches!(b, b',' | b'.' | b'_' | b'-' | b'/')
+                    };
                     let inner = self.line.as_bytes()[self.at + 1..].iter();
-                    let inner = inner.take_while(|b| b.is_ascii_alphanumeric()).count();
+                    let inner = inner.take_while(letter).count();
                     (self.peek_at(inner + 1) == Some(b'}')).then_some(())?;
                     let text = self.line.get(self.at..self.at + inner + 2)?;
+                    let plain = text.contains(',') && !text.contains("..")
+                        || text
+                            .bytes()
+                            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'{' | b'}'));
+                    plain.then_some(())?;
                     word.push_str(text);
                     self.at += text.len();
                 }
@@ -151,6 +159,7 @@ impl<'a> Direct<'a> {
                 _ => break,
             }
         }
+        word.pattern |= is_brace(self.line.get(from..self.at)?);
         // Whatever else there is: a backtick, a lone bracket.
         let next = self.peek().is_none_or(|b| matches!(b, b'\'' | b'"' | b'$') || is_end(b));
         (next && self.at > from).then_some(())
@@ -172,7 +181,7 @@ impl<'a> Direct<'a> {
                         word.push('$');
                         self.at += 1;
                     }
-                    _ => self.expansion(word)?,
+                    _ => self.expansion(word, true)?,
                 },
                 '\\' => {
                     let next = self.line.get(self.at + 1..)?.chars().next()?;
@@ -194,13 +203,18 @@ impl<'a> Direct<'a> {
         }
     }
 
-    /// `$name`, `${name}`, `$1` and `$(command)`, for the few whose value can be told.
-    fn expansion(&mut self, word: &mut Building) -> Option<()> {
+    /// `$name`, `${name}`, `$1`, `$((1))` and `$(command)`, with the value of the few that can be told.
+    fn expansion(&mut self, word: &mut Building, is_quoted: bool) -> Option<()> {
         let from = self.at;
         self.at += 1;
         let name = match self.peek()? {
+            b'(' if self.peek_at(1) == Some(b'(') => {
+                self.at += 2;
+                self.arithmetic(b"")?;
+                word.text = None;
+                return Some(());
+            }
             b'(' => {
-                (self.peek_at(1) != Some(b'(')).then_some(())?;
                 self.at += 1;
                 self.enclosed()?;
                 let inner = self.line.get(from + 2..self.at - 1)?;
@@ -215,11 +229,16 @@ impl<'a> Direct<'a> {
             }
             b'{' => {
                 self.at += 1;
+                let counts = self.eat("#");
                 let name = self.name()?;
+                if counts || self.peek() != Some(b'}') {
+                    self.computed(name)?;
+                    word.text = None;
+                }
                 self.eat("}").then_some(())?;
                 name
             }
-            b'0'..=b'9' | b'@' | b'?' => {
+            b'0'..=b'9' | b'@' | b'?' | b'#' | b'*' | b'$' | b'!' => {
                 self.at += 1;
                 // `$10` and the like: where one ends is known, what follows not to everybody.
                 (!self.peek().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_'))
@@ -228,15 +247,48 @@ impl<'a> Direct<'a> {
             }
             _ => self.name()?,
         };
-        let known = word.at_start() && !self.changed.contains(&name);
-        match name {
-            "HOME" if known => {
+        let at_start = word.at_start();
+        match self.variables.iter().find(|(own, _)| *own == name) {
+            Some((_, Some(value))) => {
+                let splits = value.is_empty() || value.chars().any(char::is_whitespace);
+                if splits && !is_quoted {
+                    word.text = None;
+                }
+                word.pattern |= !is_quoted && value.contains(['*', '?', '[']);
+                word.home |= value.starts_with('~') && at_start;
+                word.push_str(value);
+            }
+            None if name == "HOME" && at_start => {
                 word.push('~');
                 word.home = true;
             }
-            "PWD" if known => word.push('.'),
+            None if name == "PWD" && at_start => word.push('.'),
             _ => word.text = None,
         }
+        Some(())
+    }
+
+    /// What the shell makes of a variable behind its name: `[@]`, `:-text`, `%.*`. Nobody can know it. What
+    /// may set or run something, or is known by its name, is left to the grammar.
+    fn computed(&mut self, name: &str) -> Option<()> {
+        (!matches!(name, "HOME" | "PWD")).then_some(())?;
+        let rest = self.line.as_bytes().get(self.at..)?;
+        if let Some(inner) = rest.strip_prefix(b"[") {
+            let length = match inner.first()? {
+                b'@' | b'*' => 1,
+                _ => inner.iter().take_while(|b| b.is_ascii_digit()).count(),
+            };
+            self.at += 1 + length;
+            return (length > 0 && self.eat("]")).then_some(());
+        }
+        let plain = |b: &&u8| {
+            b.is_ascii_alphanumeric()
+                || matches!(
+                    b,
+                    b':' | b'-' | b'+' | b'?' | b'#' | b'%' | b'/' | b'.' | b',' | b'_' | b'*'
+                )
+        };
+        self.at += rest.iter().take_while(plain).count();
         Some(())
     }
 }

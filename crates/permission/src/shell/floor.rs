@@ -112,6 +112,16 @@ impl Calls {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// The calls noted since then turned out to run beside others.
+    pub(super) fn beside_since(&mut self, count: usize) {
+        let since = self.edges.get_mut(count..).unwrap_or_default();
+        since.iter_mut().for_each(|(_, _, beside)| *beside = true);
+    }
+
     /// A function that calls itself in a pipe or in the background, directly or through others, takes
     /// all processes that there are.
     pub(super) fn bomb(&self) -> Option<String> {

@@ -8,6 +8,8 @@
 mod arity;
 mod deep;
 mod direct;
+mod direct_forms;
+mod direct_sets;
 mod direct_word;
 mod floor;
 mod harmless;

@@ -435,6 +435,83 @@ mod properties {
         "a <<E\nx\nE\n",
         "case x in y) z;; esac",
         "# note\n",
+        "case \"$1\" in a|b*) ls;; (c) ;; *) rm y; esac",
+        "case $x in\n  -h|--help)\n    usage\n    ;;\n  *) cd a; exit 1 ;&\n  z) q;;\nesac",
+        "f() { local x=$1 y; rm \"$x\"; }",
+        "function g { g | cat; }",
+        "h() {\n  cd a\n  h\n}\n",
+        "b() { for i in 1; do b; done; }",
+        "name=value; echo \"$name\"",
+        "d=/x; rm -r $d/y ${d}",
+        "d='a b'; rm $d \"$d\"",
+        "d=~/x; rm $d",
+        "d='*'; rm $d \"$d\"",
+        "d=$(pwd)/x; rm $d",
+        "d=",
+        "d+=x",
+        "A=x B=\"y z\"",
+        "A=\"x $y\" B=$(ls) a $A",
+        "a=(x \"y z\" $(ls)); rm \"${a[@]}\"",
+        "export A=x PATH=$PATH:y",
+        "readonly x=$(ls) y",
+        "declare -a z",
+        "unset d",
+        "read d",
+        "eval x",
+        "[[ -f a ]] && rm a",
+        "[[ $x == y* && -n \"$z\" ]] || rm a",
+        "[[ $x =~ ^[0-9]+$ ]]",
+        "[ \"$x\" = y ] && rm a",
+        "[ -f x -a ! -d $(ls) ]",
+        "[ -n \"$x\" ] 2>/dev/null",
+        "{ a; cd b; c; }",
+        "{ a; b; } > c 2>&1",
+        "(a; b) 2>/dev/null",
+        "! grep -q x y",
+        "! [ -f x ]",
+        "while read l; do echo $l; done < x",
+        "for f in a; do b; done > c",
+        "for ((i=0; i<3; i++)); do rm $i; done",
+        "select x in a b; do c; done",
+        "if [ -f x ]; then cd a; elif b; then cd c; else rm ../x; fi",
+        "if cd a; then rm x; fi",
+        "echo $((x + 1)) ${y:-z} ${#y} ${z[@]} $# $$ \"$*\"",
+        "i=1; rm $((i++)) $i",
+        "mkdir -p src/{a,b}/c {d,e}",
+        "diff <(sort a) <(sort b)",
+        "cat <<< x",
+        "bash <<< 'rm x'",
+        "bash <<< \"$x\"",
+        "time a",
+        "a && { b; c; }",
+        "a || (cd b; c)",
+    ];
+
+    /// What holds other statements.
+    const FRAMES: &[(&str, &str)] = &[
+        ("", ""),
+        ("{ ", "; }"),
+        ("( ", " )"),
+        ("if a; then ", "; fi"),
+        ("if ", "; then b; else c; fi"),
+        ("if a; then b; else ", "; fi"),
+        ("for x in 1 2; do ", "; done"),
+        ("while ", "; do b; done"),
+        ("while a; do\n", "\ndone"),
+        ("case x in y) ", ";; esac"),
+        ("case x in y) ", " ;;\n z) b\nesac"),
+        ("f() { ", "; }"),
+        ("f() {\n", "\n}\nf"),
+        ("function f { ", "; }; f"),
+        ("echo $(", ")"),
+        ("echo \"$(", ")\""),
+        ("diff <(", ") x"),
+        ("x=$(", "); rm $x"),
+        ("a | ", " | b"),
+        ("a && ", " || b"),
+        ("! ", ""),
+        ("{ ", "; } > z"),
+        ("while a; do ", "; done < z"),
     ];
 
     const JOINTS: &[&str] = &[
@@ -501,6 +578,28 @@ mod properties {
             )
         ) {
             let line: String = pieces.iter().flat_map(|(a, b)| [*a, *b]).collect();
+            if let Some((direct, grammar)) = readings(&line) {
+                prop_assert_eq!(direct, grammar, "{:?}", line);
+            }
+        }
+
+        /// The same for statements in others, several deep.
+        #[test]
+        fn both_readers_find_the_same_in_nested_statements(
+            pieces in prop::collection::vec(
+                (
+                    prop::sample::select(STATEMENTS.to_vec()),
+                    prop::collection::vec(prop::sample::select(FRAMES.to_vec()), 0..4),
+                ),
+                1..4,
+            ),
+            joint in prop::sample::select(JOINTS.to_vec()),
+        ) {
+            let framed = |(statement, frames): &(&str, Vec<(&str, &str)>)| {
+                let wrap = |inner: String, (open, close): &(&str, &str)| format!("{open}{inner}{close}");
+                frames.iter().fold((*statement).to_owned(), wrap)
+            };
+            let line = pieces.iter().map(framed).collect::<Vec<_>>().join(joint);
             if let Some((direct, grammar)) = readings(&line) {
                 prop_assert_eq!(direct, grammar, "{:?}", line);
             }

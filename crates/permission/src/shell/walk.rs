@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use tree_sitter::{Node, Parser};
 
+use super::direct_sets::sets;
 use super::parse::{Input, Parsed, Raw, Redirect, is_powerful};
 use super::word::{Variables, Word, Words};
 use super::{Folder, When};
@@ -34,9 +35,9 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
     let variables = Variables::new();
     let folders = folders.to_vec();
     let (functions, calls) = (Vec::new(), super::floor::Calls::default());
-    let (depth, beside, around) = (0, 0, None);
+    let (depth, beside, unsure, around) = (0, 0, 0, None);
     let mut walk =
-        Walk { line, parsed, variables, folders, functions, calls, depth, beside, around };
+        Walk { line, parsed, variables, folders, functions, calls, depth, beside, unsure, around };
     walk.visit(tree.root_node());
     let floor = walk.calls.bomb();
     let mut parsed = walk.parsed;
@@ -92,6 +93,8 @@ struct Walk<'a, 't> {
     depth: usize,
     /// Statements around it that run beside others, or again and again.
     beside: usize,
+    /// Statements around it that may not run, or not in this shell: what they set is not known behind them.
+    unsure: usize,
     /// The redirected statement whose command is looked at next. Asking a node for what stands around it
     /// would search the whole tree.
     around: Option<Node<'t>>,
@@ -115,8 +118,11 @@ impl<'t> Walk<'_, 't> {
             self.parsed.problem("it is nested too deeply");
             return;
         }
+        let unsure = usize::from(is_unsure(node));
         self.depth += 1;
+        self.unsure += unsure;
         self.visit_one(node);
+        self.unsure -= unsure;
         self.depth -= 1;
     }
 
@@ -159,7 +165,7 @@ impl<'t> Walk<'_, 't> {
                 self.beside -= 1;
             }
             "if_statement" | "case_statement" | "elif_clause" | "else_clause" | "case_item" => {
-                self.children(node);
+                self.branches(node);
                 self.perhaps(known);
             }
             "for_statement" | "while_statement" | "c_style_for_statement" => {
@@ -186,17 +192,32 @@ impl<'t> Walk<'_, 't> {
         gone.iter_mut().for_each(|folder| folder.when = When::Perhaps);
     }
 
-    /// Statements one after the other: none of them knows how the one before ended.
+    /// As [`Self::children`], where one of several ways is taken.
+    fn branches(&mut self, node: Node<'t>) {
+        self.statements(node, self.folders.len());
+    }
+
     fn children(&mut self, node: Node<'t>) {
+        self.statements(node, usize::MAX);
+    }
+
+    /// Statements one after the other: none of them knows how the one before ended. In front of another
+    /// way that a condition may take, where the ones before it went since `since` was perhaps not gone.
+    fn statements(&mut self, node: Node<'t>, since: usize) {
         let mut cursor = node.walk();
         let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
         let is_and = |at: usize| children.get(at).is_some_and(|n| n.kind() == "&");
         for (at, child) in children.iter().enumerate().filter(|(_, child)| child.is_named()) {
+            if matches!(child.kind(), "elif_clause" | "else_clause") {
+                self.perhaps(since);
+            }
             let known = self.folders.len();
             let background = is_and(at + 1);
             let beside = background || at > 0 && is_and(at - 1);
             self.beside += usize::from(beside);
+            self.unsure += usize::from(background);
             self.visit(*child);
+            self.unsure -= usize::from(background);
             self.beside -= usize::from(beside);
             for folder in self.folders.get_mut(known..).unwrap_or_default() {
                 folder.when = match folder.when {
@@ -234,8 +255,11 @@ impl<'t> Walk<'_, 't> {
                 self.perhaps(known);
             }
             let middle = self.folders.len();
+            let unsure = usize::from(!operator.is_empty());
             self.around = around.filter(|_| Some(child) == last);
+            self.unsure += unsure;
             self.visit(child);
+            self.unsure -= unsure;
             if !operator.is_empty() {
                 let gone = self.folders.get_mut(middle..).unwrap_or_default();
                 gone.iter_mut().for_each(|folder| folder.conditional = true);
@@ -253,8 +277,8 @@ impl<'t> Walk<'_, 't> {
         }
         let value = node.child_by_field_name("value").map(|value| self.words().word(value));
         let first = !self.variables.contains_key(&name);
-        // A value is good for the rest of the line if nothing else ever sets it.
-        let plain = first && self.depth <= 3 && !self.text(node).contains("+=");
+        // A value is good for the rest of the line if it is set for sure, and nothing else ever sets it.
+        let plain = first && self.unsure == 0 && !self.text(node).contains("+=");
         let value = match value {
             Some(word) if plain => word.paths().into_iter().next().filter(|_| !word.pattern),
             None if plain => Some(String::new()),
@@ -266,12 +290,19 @@ impl<'t> Walk<'_, 't> {
 
     /// `export`, `declare`, `local`: they set what later commands see.
     fn declaration(&mut self, node: Node<'t>) {
+        self.distrust_gaps(node);
         let text = self.text(node).to_owned();
         let first = text.split_whitespace().next().unwrap_or_default().to_owned();
         let word =
             Word { text: Some(first.clone()), source: first, token: true, ..Word::default() };
         let folders = self.folders.clone();
         self.parsed.commands.push(Raw { text, words: vec![word], folders, ..Raw::default() });
+        if node.kind() == "unset_command" {
+            let mut cursor = node.walk();
+            let names = node.named_children(&mut cursor).map(|name| self.text(name).to_owned());
+            let names: Vec<String> = names.collect();
+            self.variables.extend(names.into_iter().map(|name| (name, None)));
+        }
         self.children(node);
     }
 
@@ -335,7 +366,10 @@ impl<'t> Walk<'_, 't> {
             let joins = gap.replace("\\\n", "").contains('\n');
             let splits = gap.is_empty() && after_word && is_word(&child);
             after_word = is_word(&child);
-            if joins || splits {
+            // A line end before a backslash is taken for a letter of the next word.
+            let text = self.text(child);
+            let begins = text.starts_with(char::is_whitespace);
+            if joins || splits || begins {
                 self.parsed.problem("it could not be parsed as a whole");
             }
         }
@@ -387,9 +421,14 @@ impl<'t> Walk<'_, 't> {
     /// A simple command with all that was found of it, then what stands inside its words.
     fn take(&mut self, raw: Raw, node: Node<'t>) {
         self.calls.note(&raw, self.beside > 0, &self.functions);
-        let moved = super::moves(&raw);
+        let (moved, set) = (super::moves(&raw), sets(&raw));
         self.parsed.commands.push(raw);
         self.inside(node);
+        match set {
+            None => {}
+            Some(None) => self.variables.values_mut().for_each(|value| *value = None),
+            Some(Some(names)) => self.variables.extend(names.into_iter().map(|name| (name, None))),
+        }
         match moved {
             Some(_) if self.folders.len() >= FOLDERS_CAP => {
                 self.parsed.problem("it changes its folder too often");
@@ -433,6 +472,11 @@ impl<'t> Walk<'_, 't> {
             match child.kind() {
                 "file_redirect" => {
                     self.distrust_gaps(child);
+                    // A word in front of it (`-n2>x`) is taken for the descriptor and lost.
+                    let descriptor = child.child_by_field_name("descriptor");
+                    if descriptor.is_some_and(|node| self.text(node).contains('-')) {
+                        self.parsed.problem("it could not be parsed as a whole");
+                    }
                     self.redirect(child, &mut all);
                 }
                 "herestring_redirect" => all.input = self.input(child),
@@ -474,6 +518,23 @@ impl<'t> Walk<'_, 't> {
         }
         all.more.extend(words);
     }
+}
+
+/// Whether what stands in it may not run, or not in this shell.
+fn is_unsure(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "function_definition"
+            | "subshell"
+            | "command_substitution"
+            | "process_substitution"
+            | "pipeline"
+            | "if_statement"
+            | "case_statement"
+            | "for_statement"
+            | "while_statement"
+            | "c_style_for_statement"
+    )
 }
 
 /// What stands behind a command.

@@ -225,7 +225,7 @@ fn has_pattern(source: &str) -> bool {
     false
 }
 
-fn is_brace(source: &str) -> bool {
+pub(crate) fn is_brace(source: &str) -> bool {
     source.contains('{') && (source.contains(',') || source.contains(".."))
 }
 
