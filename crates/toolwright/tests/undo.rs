@@ -1,7 +1,7 @@
 //! Random workspaces, random calls and commands, and back: byte for byte, modes and links too.
 //!
 //! `TOOLWRIGHT_UNDO_RUNS` says how many runs each kind of workspace gets, `TOOLWRIGHT_UNDO_SEED` the number
-//! of the first one.
+//! of the first one, `TOOLWRIGHT_UNDO_SHOW` shows what is done.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -403,7 +403,8 @@ fn command(kind: Kind, dice: &mut Dice) -> String {
             23 => "git checkout -q -- .".to_owned(),
             24 => "git -c user.name=T -c user.email=t@e.org stash -q".to_owned(),
             25 => "git stash pop -q".to_owned(),
-            26 => format!("git mv {p} {q}"),
+            // What is tracked is no longer ignored: it would be ours.
+            26 => format!("git mv {p} {}", quoted(dice.ours())),
             27 => "git reset -q --hard".to_owned(),
             28 => format!("git checkout -q -b branch{}", dice.below(100)),
             29 => "git clean -fdq".to_owned(),
@@ -456,7 +457,10 @@ async fn run(kind: Kind, seed: u64) -> usize {
             let calls = 1 + dice.below(2);
             (0..calls).map(|_| call(kind, &mut dice)).collect()
         });
-        let steps = steps.collect();
+        let steps: Vec<Vec<(String, Value)>> = steps.collect();
+        if std::env::var_os("TOOLWRIGHT_UNDO_SHOW").is_some() {
+            eprintln!("{kind:?} {seed}: {steps:#?}");
+        }
         rig.turn(steps).await;
         states.push(look(&work, true));
     }

@@ -494,8 +494,9 @@ fn whatever_the_point_at_which_it_dies_nothing_is_lost_and_nothing_happens_twice
         ends.extend(named(place, &passed));
     }
     let at_places = ends.len();
-    let plain = |end| (Setting::Plain, false, end, Then::TakenUp);
-    let mut ends: Vec<(Setting, bool, End, Then)> = ends.into_iter().map(plain).collect();
+    let plain = |(n, end)| (Setting::Plain, n % 2 == 0, end, Then::TakenUp);
+    let mut ends: Vec<(Setting, bool, End, Then)> =
+        ends.into_iter().enumerate().map(plain).collect();
     let mut dice = Dice(number("TOOLWRIGHT_CRASH_SEED").unwrap_or(7));
     for _ in 0..points(WORK_SHARE) {
         let mut any = || End::At("any".to_owned(), 1 + dice.below(passed.len() as u64));

@@ -21,6 +21,25 @@ pub(super) fn current(path: &Path, images: &Images) -> State {
     }
 }
 
+/// As [`current`]. What is as it was left is told as it was told then, also where the disk was full at
+/// that time and its content could not be kept.
+pub(super) fn current_like(path: &Path, left: Option<&State>, images: &Images) -> State {
+    match (current(path, images), left) {
+        (State::File { .. }, Some(left)) if is_marked(path, left) => left.clone(),
+        (now, _) => now,
+    }
+}
+
+/// Whether what stands at a path is what was not kept.
+fn is_marked(path: &Path, left: &State) -> bool {
+    let State::Unkept { mark, .. } = left else { return false };
+    matches!(Facts::at(path), Ok(Some(facts)) if mark_of(&facts) == *mark)
+}
+
+fn is_still(path: &Path, from: &State, images: &Images) -> bool {
+    standing(path, images) == *from || is_marked(path, from)
+}
+
 fn standing(path: &Path, images: &Images) -> State {
     let found = (|| {
         let Some(facts) = Facts::at(path)? else { return Ok(State::Absent) };
@@ -148,11 +167,9 @@ fn remove(path: &Path, from: &State, images: &Images) -> io::Result<()> {
     };
     let result = match from {
         State::Folder { .. } => fs::remove_dir(&place),
-        from => match standing(&place, images) {
-            State::Absent => return Ok(()),
-            now if now == *from => fs::remove_file(&place),
-            _ => return Err(changed()),
-        },
+        from if is_still(&place, from, images) => fs::remove_file(&place),
+        _ if standing(&place, images) == State::Absent => return Ok(()),
+        _ => return Err(changed()),
     };
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -181,7 +198,7 @@ fn write_file(
     images.copy_to(hash, beside.as_file_mut())?;
     fail_point("undo.half");
     beside.as_file().set_permissions(Permissions::from_mode(mode))?;
-    if standing(&place, images) != *from {
+    if !is_still(&place, from, images) {
         return Err(changed());
     }
     beside.persist(&place).map_err(|e| e.error)?;
@@ -193,7 +210,7 @@ fn write_link(path: &Path, from: &State, target: &Path, images: &Images) -> io::
     let name = beside(path);
     let link = |name: &Path| symlink(target, name);
     let made = tempfile::Builder::new().prefix(&name).make_in(folder.path(), link)?;
-    if standing(&place, images) != *from {
+    if !is_still(&place, from, images) {
         return Err(changed());
     }
     made.persist(&place).map_err(|e| e.error)?;

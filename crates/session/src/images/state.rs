@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Hash(pub(crate) [u8; 32]);
 
 /// What is, was or shall be at a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum State {
     Absent,
@@ -34,6 +34,24 @@ pub enum State {
         mark: String,
         why: String,
     },
+}
+
+/// Of what is not kept, the mark tells; why it is not kept is told in other words by whoever looks later.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Absent, Self::Absent) => true,
+            (Self::File { hash, mode, len }, Self::File { hash: h, mode: m, len: l }) => {
+                (hash, mode, len) == (h, m, l)
+            }
+            (Self::Link { target }, Self::Link { target: other }) => target == other,
+            (Self::Folder { mode }, Self::Folder { mode: other }) => mode == other,
+            (Self::Unkept { mark, why }, Self::Unkept { mark: other, why: words }) => {
+                mark == other && (!mark.is_empty() || why == words)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl State {

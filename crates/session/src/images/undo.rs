@@ -14,7 +14,7 @@ use super::keeper::now;
 use super::killed::is_older;
 use super::known::Known;
 use super::plan::{Step, net};
-use super::restore::{Move, Moved, carry_out, current};
+use super::restore::{Move, Moved, carry_out, current, current_like};
 use super::state::State;
 use super::store::Images;
 use crate::entry::{Entry, MoveReason};
@@ -196,15 +196,17 @@ impl Scene<'_> {
             return Ok(None);
         }
         let history = history(log.path())?;
-        let Some(Pending { reversal, files_done }) = history.pending else { return Ok(None) };
+        let Some(Pending { reversal, files_done }) = &history.pending else { return Ok(None) };
+        let (reversal, files_done) = (reversal.clone(), *files_done);
         clear_beside(reversal.changes.iter().map(|change| change.path.as_path()));
         let mut report = Report::default();
         let taken = history.messages.iter().skip_while(|message| message.id != reversal.turn);
         report.messages = taken.map(|message| message.title.clone()).collect();
+        self.tell_left_alone(&history, &reversal, &mut report)?;
         if !files_done {
             let mut moves = Vec::new();
             for Change { path, before, after } in &reversal.changes {
-                let now = current(path, self.images);
+                let now = current_like(path, Some(before), self.images);
                 let wanted = after.clone().unwrap_or(State::Absent);
                 match now {
                     now if now == wanted => {}
@@ -219,6 +221,29 @@ impl Scene<'_> {
         }
         let session = self.move_conversation(log, &reversal, &mut report)?;
         Ok(Some((reversal.kind, Undone { report, session })))
+    }
+
+    /// What an undo that was killed had not set out to bring back: nobody has been told.
+    fn tell_left_alone(
+        &self,
+        history: &History,
+        reversal: &Reversal,
+        report: &mut Report,
+    ) -> Result<(), UndoError> {
+        let first = history.messages.iter().position(|message| message.id == reversal.turn);
+        // One without files was about the conversation alone.
+        let is_undo = reversal.kind == ReversalKind::Undo && !reversal.changes.is_empty();
+        let Some(first) = first.filter(|_| is_undo) else { return Ok(()) };
+        let mut events = self.events(history, first)?;
+        events.retain(|event| !matches!(event, Event::Reversal(own) if own == reversal));
+        let mut told = Report::default();
+        self.plan_undo(&events, &mut told);
+        let planned = |path: &Path| reversal.changes.iter().any(|change| change.path == path);
+        told.conflicts.retain(|conflict| !planned(&conflict.path));
+        told.lost.retain(|lost| !planned(&lost.path));
+        report.conflicts = told.conflicts;
+        (report.lost, report.heads, report.commands) = (told.lost, told.heads, told.commands);
+        Ok(())
     }
 
     /// Everything that happened to files from this message on, in order.
@@ -263,7 +288,7 @@ impl Scene<'_> {
         let unseen = nets.iter().filter(|(_, net)| net.last.is_none());
         clear_beside(unseen.map(|(path, _)| path.as_path()));
         for (path, net) in nets {
-            let now = current(&path, self.images);
+            let now = current_like(&path, net.last.as_ref(), self.images);
             match net.step(&now) {
                 Step::Nothing => {}
                 Step::Restore

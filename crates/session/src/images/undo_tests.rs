@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use super::keeper_tests::{Rig, sh};
 use super::*;
 use crate::entry::{Entry, MoveReason};
+use crate::images::Quota;
 use crate::store::Store;
 
 fn options(files: bool, conversation: bool) -> UndoOptions {
@@ -131,6 +132,47 @@ async fn a_folder_comes_back_with_all_that_was_in_it_where_a_link_took_its_place
         assert!(report.is_complete(), "{command}: {report:#?}");
         assert!(rig.work.join("d").is_symlink(), "{command}");
     }
+}
+
+#[tokio::test]
+async fn what_was_too_large_to_be_kept_goes_as_it_came_and_only_a_redo_misses_it() {
+    let mut rig = Rig::with_quota(Quota { bytes: 80_000, ..Quota::default() });
+    rig.put("theirs", "x");
+    rig.say("go");
+    rig.command("head -c 20000 /dev/zero > large; head -c 20000 /dev/zero > touched").await;
+    rig.put("touched", &"y".repeat(20_000));
+    let report = rig.undo(&UndoOptions::default()).unwrap();
+    assert!(!rig.work.join("large").exists(), "{report:#?}");
+    let odd: Vec<_> = report.conflicts.iter().map(|c| c.path.file_name().unwrap()).collect();
+    assert_eq!(odd, ["touched"], "{report:#?}");
+    let report = rig.redo().unwrap();
+    assert_eq!(report.lost.len(), 1, "{report:#?}");
+    assert!(report.lost[0].path.ends_with("large"));
+}
+
+#[tokio::test]
+async fn an_undo_that_was_killed_still_says_what_it_leaves_alone() {
+    let mut rig = Rig::new();
+    rig.put("a", "0");
+    rig.say("go");
+    rig.write("a", "1").await;
+    rig.write("b", "1").await;
+    rig.put("b", "theirs");
+    let log = rig.log.path().to_owned();
+    let before = fs::read(&log).unwrap();
+    rig.undo(&UndoOptions::default()).unwrap();
+    // Killed behind the announcement.
+    let after = fs::read(&log).unwrap();
+    let line = after[before.len()..].iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let id = rig.session.header.session.clone();
+    rig.log = rig.store.create(&rig.root, "other").unwrap().0;
+    fs::write(&log, &after[..before.len() + line]).unwrap();
+    rig.put("a", "1");
+    (rig.log, rig.session, _) = rig.store.open(&id).unwrap();
+    let report = rig.undo(&UndoOptions::default()).unwrap();
+    assert_eq!(rig.text("a"), "0");
+    let odd: Vec<_> = report.conflicts.iter().map(|c| c.path.file_name().unwrap()).collect();
+    assert_eq!(odd, ["b"], "{report:#?}");
 }
 
 #[tokio::test]
