@@ -60,7 +60,8 @@ pub fn shortened(text: &str) -> String {
 
 /// Code without what encloses it, and without the name of its language.
 fn without_marks(text: &str) -> String {
-    let is_mark = |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let is_mark =
+        |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
     let code: Vec<&str> = text.lines().filter(|line| !is_mark(line)).collect();
     // All on one line.
     if code.iter().all(|line| line.trim().is_empty()) {

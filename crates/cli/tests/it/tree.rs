@@ -129,7 +129,8 @@ fn a_branch_is_found_by_what_was_its_end_and_its_name_can_be_taken_away_later() 
     let server = ModelServer::start(["One.", "Two.", "Three.", "Four."].map(Answer::text));
     let folder = folder().with_model(&server, Wire::Anthropic);
     let run = |more: &[&str]| {
-        let arguments: Vec<&str> = ["run", "-m", "anthropic/m"].iter().chain(more).copied().collect();
+        let arguments: Vec<&str> =
+            ["run", "-m", "anthropic/m"].iter().chain(more).copied().collect();
         folder.tw(&arguments).expect(0);
     };
     let branches = || -> Vec<Value> {
