@@ -39,9 +39,14 @@ pub fn tree(shared: &Shared, options: &Tree) -> Result<Exit, Problem> {
             }
         }
         Some(TreeAction::Label { branch, name }) => {
-            let target = found(&branches, branch)?.leaf;
+            let branch = found(&branches, branch)?;
+            let label = name.trim().to_owned();
+            // A name that was given before the branch went on stands further up.
+            let targets = if label.is_empty() { branch.named.clone() } else { vec![branch.leaf] };
             let (mut log, ..) = store.open(&id)?;
-            log.append(&Entry::Labelled { target, label: name.trim().to_owned() })?;
+            for target in targets {
+                log.append(&Entry::Labelled { target, label: label.clone() })?;
+            }
         }
     }
     Ok(Exit::Done)

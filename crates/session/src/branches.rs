@@ -34,6 +34,10 @@ pub struct Branch {
     pub other_effects: bool,
     /// When its last entry was written, in milliseconds since 1970.
     pub updated: u64,
+    /// Its own entries that somebody named.
+    pub named: Vec<EntryId>,
+    /// Its own entries. What was its end once still finds it.
+    pub(crate) own: Vec<EntryId>,
 }
 
 #[derive(Default)]
@@ -74,8 +78,10 @@ impl Tree {
             if !is_current && own.prompts + own.steps == 0 {
                 continue;
             }
-            let named = line[shared..].iter().rev();
-            let label = named.filter_map(|n| labels.get(&self.id(*n)?).cloned()).next();
+            let entries: Vec<EntryId> = line[shared..].iter().filter_map(|n| self.id(*n)).collect();
+            let named = entries.iter().copied().filter(|id| labels.contains_key(id));
+            let named: Vec<EntryId> = named.collect();
+            let label = named.last().and_then(|id| labels.get(id)).cloned();
             found.push(Branch {
                 leaf: id,
                 is_current,
@@ -88,6 +94,8 @@ impl Tree {
                 changed: own.changed.into_iter().collect(),
                 other_effects: own.other_effects,
                 updated: own.updated,
+                named,
+                own: entries,
             });
         }
         Ok(found)

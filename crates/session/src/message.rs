@@ -53,8 +53,21 @@ impl Branch {
         match (named, fits.as_slice()) {
             (Some(branch), _) => Ok(branch),
             (None, [only]) => Ok(&branches[*only]),
-            (None, []) => Err(NotFound::NoBranch(given.to_owned())),
+            (None, []) => Self::with(branches, given),
             (None, _) => Err(NotFound::Several(given.to_owned())),
+        }
+    }
+}
+
+impl Branch {
+    /// The one that has gone on since somebody noted its end.
+    fn with<'a>(branches: &'a [Self], given: &str) -> Result<&'a Self, NotFound> {
+        let has = |branch: &&Self| matching(branch.own.iter().copied(), given).next().is_some();
+        let mut fits = branches.iter().filter(has);
+        match (fits.next(), fits.next()) {
+            (Some(only), None) => Ok(only),
+            (Some(_), Some(_)) => Err(NotFound::Several(given.to_owned())),
+            (None, _) => Err(NotFound::NoBranch(given.to_owned())),
         }
     }
 }

@@ -34,7 +34,7 @@ const OPENINGS: &[&str] = &[
 pub(crate) fn from_prompt(text: &str) -> String {
     let prose = without_fences(text);
     // Code only: its first line says more than nothing.
-    let prose = if prose.trim().is_empty() { text.replace("```", " ") } else { prose };
+    let prose = if prose.trim().is_empty() { without_marks(text) } else { prose };
     let sentence = first_sentence(&prose);
     let words: Vec<String> = sentence.split_whitespace().map(plain_word).collect();
     let line = words.join(" ");
@@ -56,6 +56,18 @@ pub fn shortened(text: &str) -> String {
     let end = head.rfind(char::is_whitespace).filter(|at| *at > TITLE_CHARS / 2);
     let cut = end.map_or(head.as_str(), |at| &head[..at]);
     format!("{}…", cut.trim_end_matches([' ', ',', ';', ':', '-', '–']))
+}
+
+/// Code without what encloses it, and without the name of its language.
+fn without_marks(text: &str) -> String {
+    let is_mark =
+        |line: &&str| ["```", "~~~"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let code: Vec<&str> = text.lines().filter(|line| !is_mark(line)).collect();
+    // All on one line.
+    if code.iter().all(|line| line.trim().is_empty()) {
+        return text.replace("```", " ").replace("~~~", " ");
+    }
+    code.join("\n")
 }
 
 fn without_fences(text: &str) -> String {
@@ -150,6 +162,8 @@ mod tests {
                 "Why does this print nothing?",
             ),
             ("```\ncargo build\n```", "cargo build"),
+            ("```rust\nfn main() {}\n```", "fn main() {}"),
+            ("```cargo test```", "cargo test"),
             ("# Plan\n\n- a\n- b", "Plan"),
             ("hi", "hi"),
             ("Keep **the blanks**, see src/**/*.rs", "Keep the blanks, see src/**/*.rs"),

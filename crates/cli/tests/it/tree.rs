@@ -123,3 +123,32 @@ fn a_session_of_a_newer_version_is_shown_and_not_gone_on_with() {
     }
     assert_eq!(folder.session_files().len(), 1, "no half a copy is left");
 }
+
+#[test]
+fn a_branch_is_found_by_what_was_its_end_and_its_name_can_be_taken_away_later() {
+    let server = ModelServer::start(["One.", "Two.", "Three.", "Four."].map(Answer::text));
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let run = |more: &[&str]| {
+        let arguments: Vec<&str> =
+            ["run", "-m", "anthropic/m"].iter().chain(more).copied().collect();
+        folder.tw(&arguments).expect(0);
+    };
+    let branches = || -> Vec<Value> {
+        let json = folder.tw(&["tree", "--json"]).expect(0).stdout;
+        let tree: Value = serde_json::from_str(&json).unwrap();
+        tree["branches"].as_array().unwrap().clone()
+    };
+    run(&["first"]);
+    run(&["-c", "--from", "1", "second"]);
+    let old = branches().into_iter().find(|branch| branch["current"] == false).unwrap();
+    let id = old["id"].as_str().unwrap().to_owned();
+    folder.tw(&["tree", "label", &id, "first try"]).expect(0);
+    folder.tw(&["tree", "switch", "first try"]).expect(0);
+    run(&["-c", "third"]);
+    // It has gone on, and its old end still means it.
+    folder.tw(&["tree", "switch", &id]).expect(0);
+    let current = || branches().into_iter().find(|branch| branch["current"] == true).unwrap();
+    assert_eq!(current()["label"], "first try");
+    folder.tw(&["tree", "label", &id]).expect(0);
+    assert_eq!(current()["label"], Value::Null);
+}

@@ -393,12 +393,12 @@ export const P = async () => ({
     folder.tw(&["run", "--trust", "--auto", "-m", "anthropic/m", "go"]).expect(0);
     assert_eq!(folder.read("log.txt"), "first\nmore\n");
     assert_eq!((folder.read("p.txt"), folder.read("q.txt")), ("p".into(), "q".into()));
-    assert!(!folder.root().join("w").join("old.txt").exists());
+    assert!(!folder.work().join("old.txt").exists());
     folder.tw(&["undo"]).expect(0);
     assert_eq!(folder.read("log.txt"), "first\n");
     assert_eq!((folder.read("old.txt"), folder.read("p.txt")), ("old".into(), "before".into()));
     for made in ["new-file.txt", "q.txt"] {
-        assert!(!folder.path().join(made).exists(), "{made}");
+        assert!(!folder.work().join(made).exists(), "{made}");
     }
     folder.tw(&["redo"]).expect(0);
     assert_eq!(folder.read("q.txt"), "q");

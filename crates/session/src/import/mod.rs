@@ -92,6 +92,19 @@ impl Foreign {
         }
     }
 
+    /// Takes an agent's session in. The call that gave the work was answered with the agent's id.
+    fn employ(&mut self, worker: Foreign) {
+        let outcomes = self.entries.iter_mut().filter_map(|(_, entry)| match entry {
+            Entry::CallSettled { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        let mut gave = outcomes.filter(|o| o.tool.ends_with("spawn_agent"));
+        if let Some(outcome) = gave.find(|o| o.output.contains(&worker.id)) {
+            outcome.details = serde_json::json!({ "sessionId": worker.id });
+        }
+        self.children.push(worker);
+    }
+
     pub fn contents(&self) -> Contents {
         let count =
             |wanted: fn(&Entry) -> bool| self.entries.iter().filter(|(_, e)| wanted(e)).count();
@@ -126,13 +139,16 @@ pub fn read_with(bytes: &[u8], workers: &[Vec<u8>]) -> Result<Foreign, ImportErr
             false => Err(ImportError::Unknown),
         };
     }
+    let workers = workers.iter().map(|bytes| json_lines(&String::from_utf8_lossy(bytes)).0);
+    let workers: Vec<Vec<Value>> = workers.filter(|lines| !lines.is_empty()).collect();
     let mut foreign = if pi::is_pi(&lines) {
         pi::read(&lines)?
     } else if codex::is_codex(&lines) {
-        codex::read(&lines)?
+        let mut foreign = codex::read(&lines)?;
+        workers.iter().flat_map(|lines| codex::read(lines)).for_each(|w| foreign.employ(w));
+        foreign
     } else if claude::is_claude(&lines) {
-        let files = workers.iter().map(|bytes| json_lines(&String::from_utf8_lossy(bytes)).0);
-        claude::read(&lines, &files.collect::<Vec<_>>())?
+        claude::read(&lines, &workers)?
     } else {
         return Err(ImportError::Unknown);
     };

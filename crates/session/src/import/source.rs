@@ -134,6 +134,7 @@ fn grouped(files: Vec<PathBuf>) -> Vec<Source> {
         files.into_iter().partition(|file| is_agents(file));
     let mut of: HashMap<PathBuf, Vec<PathBuf>> = HashMap::new();
     let mut alone = Vec::new();
+    let others = rollouts(others, &mut of);
     for file in agents {
         let session = employer(&file).map(|id| format!("{id}.jsonl"));
         let above = file.ancestors().skip(1).take(3);
@@ -150,6 +151,39 @@ fn grouped(files: Vec<PathBuf>) -> Vec<Source> {
     others.into_iter().chain(alone).map(with).collect()
 }
 
+/// Codex keeps them all side by side, and each says who gave it its work.
+fn rollouts(files: Vec<PathBuf>, of: &mut HashMap<PathBuf, Vec<PathBuf>>) -> Vec<PathBuf> {
+    let mut employers: HashMap<PathBuf, String> = HashMap::new();
+    let mut places: HashMap<String, PathBuf> = HashMap::new();
+    for file in &files {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(line) = first_line(file).filter(|_| name.starts_with("rollout-")) else {
+            continue;
+        };
+        let meta = &line["payload"];
+        places.insert(text(&meta["id"]).to_owned(), file.clone());
+        let parent = &meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"];
+        if let Some(parent) = parent.as_str().or(meta["parent_thread_id"].as_str()) {
+            employers.insert(file.clone(), parent.to_owned());
+        }
+    }
+    let mut own = Vec::new();
+    for file in files {
+        // Work that was given on belongs to whoever gave it first.
+        let mut home = &file;
+        for _ in 0..DEPTH_CAP {
+            let above = employers.get(home).and_then(|id| places.get(id));
+            home = above.unwrap_or(home);
+        }
+        if *home == file {
+            own.push(file);
+        } else {
+            of.entry(home.clone()).or_default().push(file);
+        }
+    }
+    own
+}
+
 /// Where Claude Code keeps what agents did for a session.
 fn agents_of(session: &Path) -> PathBuf {
     session.with_extension("").join("subagents")
@@ -162,10 +196,13 @@ fn is_agents(file: &Path) -> bool {
 
 /// The session that an agent's file says it belongs to.
 fn employer(file: &Path) -> Option<String> {
+    first_line(file)?["sessionId"].as_str().map(str::to_owned)
+}
+
+fn first_line(file: &Path) -> Option<Value> {
     let mut first = String::new();
     BufReader::new(File::open(file).ok()?).read_line(&mut first).ok()?;
-    let line: Value = serde_json::from_str(&first).ok()?;
-    line["sessionId"].as_str().map(str::to_owned)
+    serde_json::from_str(&first).ok()
 }
 
 fn is_named_database(file: &Path) -> bool {

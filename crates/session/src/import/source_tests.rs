@@ -248,3 +248,43 @@ fn an_import_that_fails_halfway_leaves_nothing_behind() {
     store.keep(&foreign, Path::new("/here"), "test").unwrap();
     assert_eq!(store.list(None).len(), 2);
 }
+
+#[test]
+fn codexs_agents_go_with_whoever_gave_the_work() {
+    let meta = |id: &str, source: Value| {
+        codex(
+            "session_meta",
+            json!({ "id": id, "timestamp": "2026-01-02T03:04:05.000Z", "cwd": "/e", "source": source }),
+        )
+    };
+    let below = |id: &str| json!({ "subagent": { "thread_spawn": { "parent_thread_id": id, "depth": 1 } } });
+    let spawn = json!({ "type": "function_call", "name": "spawn_agent", "arguments": "{}", "call_id": "c1" });
+    let told = json!({ "type": "function_call_output", "call_id": "c1", "output": "{\"agent_id\":\"th-2\"}" });
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, all: &[Value]| fs::write(folder.path().join(name), lines(all)).unwrap();
+    put(
+        "rollout-b.jsonl",
+        &[
+            meta("th-1", json!("cli")),
+            spoken("user", "Count"),
+            codex("response_item", spawn),
+            codex("response_item", told),
+        ],
+    );
+    put(
+        "rollout-a.jsonl",
+        &[meta("th-2", below("th-1")), spoken("user", "Words"), spoken("assistant", "11")],
+    );
+    put("rollout-c.jsonl", &[meta("th-3", below("th-2")), spoken("user", "Letters")]);
+    put("rollout-d.jsonl", &[meta("th-4", below("gone")), spoken("user", "Alone")]);
+    let sources = Source::find(folder.path()).unwrap();
+    let found: Vec<Foreign> = sources.iter().map(|source| source.read().unwrap()).collect();
+    assert_eq!(found.iter().map(|f| f.id.as_str()).collect::<Vec<_>>(), ["th-1", "th-4"]);
+    let taken = taken_from(&found[0]);
+    let children = taken.store.children(&taken.session.header);
+    assert_eq!(children.len(), 2);
+    let call = steps(&taken.session)[0].calls().next().unwrap();
+    let named = call.outcome().unwrap().details["sessionId"].as_str().unwrap().to_owned();
+    let child = children.iter().find(|child| child.session.header.session == named).unwrap();
+    assert_eq!(said(&child.session), ["> Words", "11"]);
+}
