@@ -83,7 +83,7 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
     let warnings = setup.load(true, &[]).unwrap().warnings;
     assert!(
         warnings[0]
-            .contains("toolwright.json:2: unknown key \"permision\"; did you mean \"permission\"?")
+            .contains("toolwright.json:2:1: unknown key \"permision\"; did you mean \"permission\"?")
     );
     assert!(warnings[1].ends_with("unknown key \"zzzzzzzzzz\""));
 }
