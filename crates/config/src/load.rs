@@ -164,7 +164,8 @@ impl Config {
         let folder = ConfigFolder { path, kind };
         let (texts, warnings) = texts::read(&folder);
         if kind == LayerKind::Project && !trusted {
-            let mut what: Vec<String> = texts.iter().map(|text| format!("{}s", text.group)).collect();
+            let mut what: Vec<String> =
+                texts.iter().map(|text| format!("{}s", text.group)).collect();
             what.dedup();
             for (name, folders) in [("tools", TOOL_FOLDERS), ("plugins", PLUGIN_FOLDERS)] {
                 if !folder.all_files(folders).is_empty() {

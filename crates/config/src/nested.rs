@@ -48,11 +48,7 @@ pub(crate) const INSIDE: &[(&[&str], &str, &[&str])] = &[
             "required",
         ],
     ),
-    (
-        &["provider", "*"],
-        "ProviderSettings",
-        &["name", "npm", "api", "env", "options", "models"],
-    ),
+    (&["provider", "*"], "ProviderSettings", &["name", "npm", "api", "env", "options", "models"]),
     (
         &["sandbox"],
         "SandboxSettings",
@@ -122,5 +118,8 @@ fn nearest<'k>(key: &str, keys: &[&'k str]) -> Option<&'k str> {
         return None;
     }
     let far = |known: &&str| strsim::damerau_levenshtein(known, key);
-    keys.iter().copied().min_by_key(far).filter(|known| far(known) <= if key.len() < 7 { 1 } else { 2 })
+    keys.iter()
+        .copied()
+        .min_by_key(far)
+        .filter(|known| far(known) <= if key.len() < 7 { 1 } else { 2 })
 }

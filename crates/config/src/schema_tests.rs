@@ -46,12 +46,14 @@ fn the_keys_inside_are_those_of_the_types_and_slips_are_named_with_their_place()
         assert_eq!(own, known, "{way:?}");
     }
     let text = "{\n  \"agent\": { \"a\": { \"descripton\": \"x\", \"color\": \"red\" } },\n  \"mcp\": { \"s\": { \"type\": \"local\", \"comand\": [] } },\n  \"modle\": \"a/b\"\n}";
-    let parsed = file::parse(std::path::Path::new("/x.json"), text, None).map_err(|e| e.to_string());
+    let parsed =
+        file::parse(std::path::Path::new("/x.json"), text, None).map_err(|e| e.to_string());
     assert_eq!(
         parsed.map(|parsed| parsed.warnings),
         Ok(vec![
             "/x.json:4:3: unknown key \"modle\"; did you mean \"model\"?".to_owned(),
-            "/x.json:2:21: unknown key \"descripton\" in agent.a; did you mean \"description\"?".to_owned(),
+            "/x.json:2:21: unknown key \"descripton\" in agent.a; did you mean \"description\"?"
+                .to_owned(),
             "/x.json:3:36: unknown key \"comand\" in mcp.s; did you mean \"command\"?".to_owned(),
         ])
     );

@@ -5,8 +5,8 @@ mod files;
 mod net;
 mod process;
 
-use std::os::unix::fs::MetadataExt as _;
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -156,7 +156,8 @@ impl Host {
         let temporary = std::env::temp_dir();
         // Whose process this is: the system shows it as a folder of theirs, and so is their home.
         let home = variable("HOME").unwrap_or_default();
-        let owner = |path: &str| std::fs::metadata(path).map(|facts| (facts.uid(), facts.gid())).ok();
+        let owner =
+            |path: &str| std::fs::metadata(path).map(|facts| (facts.uid(), facts.gid())).ok();
         let own = owner("/proc/self").or_else(|| owner(&home));
         json!({
             "env": self.options.environment,
