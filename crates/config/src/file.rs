@@ -9,6 +9,7 @@ use serde_json::Value;
 use toolwright_permission::Rule;
 
 use crate::load::Environment;
+use crate::nested;
 use crate::settings::{KNOWN_KEYS, Settings};
 
 #[derive(Debug, thiserror::Error)]
@@ -50,19 +51,23 @@ pub(crate) fn parse(
     text: &str,
     env: Option<Environment<'_>>,
 ) -> Result<Parsed, ConfigError> {
-    let Document { settings, value, keys } = read(path, text, env)?;
-    let warn = |(key, line): (String, usize)| {
-        unknown_key(&key).map(|w| format!("{}:{line}: {w}", path.display()))
+    let Document { settings, value, keys, slips } = read(path, text, env)?;
+    let said = |((line, column), words): ((usize, usize), String)| {
+        format!("{}:{line}:{column}: {words}", path.display())
     };
-    Ok(Parsed { settings, value, warnings: keys.into_iter().filter_map(warn).collect() })
+    let unknown = keys.into_iter().filter_map(|(key, place)| Some((place, unknown_key(&key)?)));
+    let warnings = unknown.chain(slips).map(said).collect();
+    Ok(Parsed { settings, value, warnings })
 }
 
 /// What `T` knows of a file, and the file itself.
 pub(crate) struct Document<T> {
     pub(crate) settings: T,
     value: Value,
-    /// What stands at the top, with its lines.
-    keys: Vec<(String, usize)>,
+    /// What stands at the top, with line and column.
+    keys: Vec<(String, (usize, usize))>,
+    /// What stands further inside and is almost right.
+    slips: Vec<((usize, usize), String)>,
 }
 
 /// Keys that `T` does not have may hold anything.
@@ -80,15 +85,18 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
         .map_err(|e| at(e.range().start, format!("not valid JSON: {}", e.kind())))?;
     let Some(tree) = parsed.value else {
         let value = Value::Object(serde_json::Map::new());
-        return Ok(Document { settings: T::default(), value, keys: Vec::new() });
+        let (keys, slips) = (Vec::new(), Vec::new());
+        return Ok(Document { settings: T::default(), value, keys, slips });
     };
     let Some(top) = tree.as_object() else {
         return Err(at(0, "expected an object of settings".to_owned()));
     };
     let place = |property: &ast::ObjectProp<'_>| {
-        (property.name.as_str().to_owned(), position(text, property.range.start).0)
+        (property.name.as_str().to_owned(), position(text, property.range.start))
     };
     let keys = top.properties.iter().map(place).collect();
+    let slips = nested::slips(top).into_iter();
+    let slips = slips.map(|(at, words)| (position(text, at), words)).collect();
     let mut value = Value::from(tree.clone());
     if let Some(env) = env {
         substitute(&mut value, path, env)
@@ -98,7 +106,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
         let pointer: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), in_words(error.inner())))
     })?;
-    Ok(Document { settings, value, keys })
+    Ok(Document { settings, value, keys, slips })
 }
 
 /// What serde says of a wrong value, in the words of who writes settings instead of Rust.

@@ -18,6 +18,7 @@ mod load;
 mod matcher;
 mod mcp;
 mod named;
+mod nested;
 mod paths;
 mod permission;
 mod sandbox;

@@ -14,7 +14,7 @@ use crate::paths::Paths;
 use crate::permission::wrong_example;
 use crate::sandbox::{self, SandboxSettings};
 use crate::settings::{AgentSettings, CommandSettings, Settings, switched};
-use crate::texts;
+use crate::texts::{self, Text};
 
 /// Looks up a variable; passed in so that tests need not change the process's own environment.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -162,10 +162,11 @@ impl Config {
     /// Agents and commands that are files of their own, in a folder that people keep for us.
     fn add_texts(&mut self, kind: LayerKind, path: PathBuf, trusted: bool) {
         let folder = ConfigFolder { path, kind };
-        let (value, warnings) = texts::read(&folder);
+        let (texts, warnings) = texts::read(&folder);
         if kind == LayerKind::Project && !trusted {
-            let held = value.as_object().into_iter().flatten().map(|(key, _)| format!("{key}s"));
-            let mut what: Vec<String> = held.collect();
+            let mut what: Vec<String> =
+                texts.iter().map(|text| format!("{}s", text.group)).collect();
+            what.dedup();
             for (name, folders) in [("tools", TOOL_FOLDERS), ("plugins", PLUGIN_FOLDERS)] {
                 if !folder.all_files(folders).is_empty() {
                     what.push(name.to_owned());
@@ -177,34 +178,23 @@ impl Config {
             return;
         }
         self.warnings.extend(warnings);
-        self.take_texts(&folder.path, value);
+        texts.into_iter().for_each(|text| self.take_text(text));
     }
 
     /// One that does not fit is left out, and the others are used.
-    fn take_texts(&mut self, folder: &Path, value: Value) {
-        for (group, entries) in value.as_object().into_iter().flatten() {
-            for (name, entry) in entries.as_object().into_iter().flatten() {
-                let problem = match group.as_str() {
-                    "agent" => serde_json::from_value::<AgentSettings>(entry.clone()).err(),
-                    _ => serde_json::from_value::<CommandSettings>(entry.clone()).err(),
-                };
-                match problem {
-                    Some(problem) => self.warnings.push(format!(
-                        "{}: the {group} {name} is not used: {problem}",
-                        folder.display()
-                    )),
-                    None => {
-                        let mut own = serde_json::Map::new();
-                        own.insert(name.clone(), entry.clone());
-                        let mut whole = serde_json::Map::new();
-                        whole.insert(group.clone(), Value::Object(own));
-                        let whole = Value::Object(whole);
-                        self.trace(folder, &whole);
-                        merge(&mut self.value, whole);
-                    }
-                }
-            }
+    fn take_text(&mut self, Text { group, name, path, value }: Text) {
+        let problem = match group {
+            "agent" => serde_json::from_value::<AgentSettings>(value.clone()).err(),
+            _ => serde_json::from_value::<CommandSettings>(value.clone()).err(),
+        };
+        if let Some(problem) = problem {
+            let path = path.display();
+            self.warnings.push(format!("{path}: the {group} {name} is not used: {problem}"));
+            return;
         }
+        let whole = serde_json::json!({ group: { name: value } });
+        self.trace(&path, &whole);
+        merge(&mut self.value, whole);
     }
 
     /// The sandbox as it would be without files that nobody trusts: those may fence more, and what

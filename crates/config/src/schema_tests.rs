@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::file;
+use crate::nested::INSIDE;
 use crate::schema::{ALIASES, LEFT_ALONE, schema};
 use crate::settings::KNOWN_KEYS;
 
@@ -31,6 +32,31 @@ fn the_keys_at_the_top_are_those_that_loading_knows() {
     own.sort_unstable();
     known.sort_unstable();
     assert_eq!(own, known);
+}
+
+#[test]
+fn the_keys_inside_are_those_of_the_types_and_slips_are_named_with_their_place() {
+    let schema = schema();
+    for (way, name, keys) in INSIDE {
+        let properties = schema["$defs"][*name]["properties"].as_object().unwrap();
+        let mut own: Vec<&str> = properties.keys().map(String::as_str).collect();
+        let mut known = keys.to_vec();
+        own.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(own, known, "{way:?}");
+    }
+    let text = "{\n  \"agent\": { \"a\": { \"descripton\": \"x\", \"color\": \"red\" } },\n  \"mcp\": { \"s\": { \"type\": \"local\", \"comand\": [] } },\n  \"modle\": \"a/b\"\n}";
+    let parsed =
+        file::parse(std::path::Path::new("/x.json"), text, None).map_err(|e| e.to_string());
+    assert_eq!(
+        parsed.map(|parsed| parsed.warnings),
+        Ok(vec![
+            "/x.json:4:3: unknown key \"modle\"; did you mean \"model\"?".to_owned(),
+            "/x.json:2:21: unknown key \"descripton\" in agent.a; did you mean \"description\"?"
+                .to_owned(),
+            "/x.json:3:36: unknown key \"comand\" in mcp.s; did you mean \"command\"?".to_owned(),
+        ])
+    );
 }
 
 /// One place of the settings: the way to it, and what stands in each of the places on the way.

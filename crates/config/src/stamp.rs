@@ -113,7 +113,16 @@ mod tests {
             _ => None,
         });
         let work = root.join("work");
-        let take = || Stamp::take(&paths, &work, &work, &["more".to_owned()], &[root.join("work/words.md")], &|_| None);
+        let take = || {
+            Stamp::take(
+                &paths,
+                &work,
+                &work,
+                &["more".to_owned()],
+                &[root.join("work/words.md")],
+                &|_| None,
+            )
+        };
         let mut before = take();
         for file in [
             "home/.config/toolwright/toolwright.json",

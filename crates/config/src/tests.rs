@@ -97,8 +97,9 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
     let setup = Setup::new(&[("work/toolwright.json", "{\n\"permision\":{},\n\"zzzzzzzzzz\":1}")]);
     let warnings = setup.load(true, &[]).unwrap().warnings;
     assert!(
-        warnings[0]
-            .contains("toolwright.json:2: unknown key \"permision\"; did you mean \"permission\"?")
+        warnings[0].contains(
+            "toolwright.json:2:1: unknown key \"permision\"; did you mean \"permission\"?"
+        )
     );
     assert!(warnings[1].ends_with("unknown key \"zzzzzzzzzz\""));
 }

@@ -1,7 +1,7 @@
 //! Agents and commands that are written as Markdown files: the head holds the settings, the text below
 //! is the prompt or the template.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
@@ -11,10 +11,19 @@ use crate::yaml;
 /// A file that is larger is no prompt.
 const FILE_CAP_BYTES: u64 = 1 << 20;
 
+/// One of them.
+pub(crate) struct Text {
+    /// The settings' name for what it is.
+    pub(crate) group: &'static str,
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    pub(crate) value: Value,
+}
+
 /// What the files of a folder say, in the form of the settings, with what is wrong with some of them.
-pub(crate) fn read(folder: &ConfigFolder) -> (Value, Vec<String>) {
-    let (mut agents, mut commands, mut warnings) = (Map::new(), Map::new(), Vec::new());
-    let mut add = |names: &[&str], into: &mut Map<String, Value>, text_key: &str, primary: bool| {
+pub(crate) fn read(folder: &ConfigFolder) -> (Vec<Text>, Vec<String>) {
+    let (mut texts, mut warnings) = (Vec::new(), Vec::new());
+    let mut add = |names: &[&str], group: &'static str, text_key: &str, primary: bool| {
         for (name, path) in folder.texts(names) {
             match definition(&path, text_key) {
                 Ok(mut definition) => {
@@ -23,7 +32,7 @@ pub(crate) fn read(folder: &ConfigFolder) -> (Value, Vec<String>) {
                     }
                     let own = definition.shift_remove("name");
                     let name = own.as_ref().and_then(Value::as_str).unwrap_or(&name).to_owned();
-                    into.insert(name, Value::Object(definition));
+                    texts.push(Text { group, name, path, value: Value::Object(definition) });
                 }
                 Err(problem) => {
                     warnings.push(format!("{}: it is not used: {problem}", path.display()))
@@ -31,16 +40,10 @@ pub(crate) fn read(folder: &ConfigFolder) -> (Value, Vec<String>) {
             }
         }
     };
-    add(&["mode", "modes"], &mut agents, "prompt", true);
-    add(&["agent", "agents"], &mut agents, "prompt", false);
-    add(&["command", "commands"], &mut commands, "template", false);
-    let mut value = Map::new();
-    for (key, found) in [("agent", agents), ("command", commands)] {
-        if !found.is_empty() {
-            value.insert(key.to_owned(), Value::Object(found));
-        }
-    }
-    (Value::Object(value), warnings)
+    add(&["mode", "modes"], "agent", "prompt", true);
+    add(&["agent", "agents"], "agent", "prompt", false);
+    add(&["command", "commands"], "command", "template", false);
+    (texts, warnings)
 }
 
 fn definition(path: &Path, text_key: &str) -> Result<Map<String, Value>, String> {

@@ -189,8 +189,8 @@ fn entry_of(folder: &Path, way: Way) -> Option<PathBuf> {
         Way::Import => ["module", "main"],
         Way::Require => ["main", "module"],
     };
-    let main = exported(&manifest["exports"], ".", way)
-        .or_else(|| keys.into_iter().find_map(named))?;
+    let main =
+        exported(&manifest["exports"], ".", way).or_else(|| keys.into_iter().find_map(named))?;
     // A folder that names itself would be looked for without end.
     if matches!(main.trim_end_matches('/'), "." | "") {
         return None;
@@ -301,8 +301,9 @@ mod tests {
             assert!(found.ends_with(&format!("/{expected}")), "{name}: {found}");
         }
         let inner = root.join("node_modules/inner/i.js").display().to_string();
-        let own =
-            |name: &str| resolve(&inner, name, Way::Import).map(|p| p.rsplit('/').next().unwrap().to_owned());
+        let own = |name: &str| {
+            resolve(&inner, name, Way::Import).map(|p| p.rsplit('/').next().unwrap().to_owned())
+        };
         assert_eq!(own("#util/x").as_deref(), Ok("x.js"));
         assert_eq!(own("#nothing").ok(), None);
         for missing in ["./nothing", "nothing", "node:sqlite", "bun:sqlite", "#x", "self"] {

@@ -371,7 +371,8 @@ export const whole = { description: "w", args: four("object", { shape: { q: four
         })
     );
     assert_eq!(described.tools[1].parameters["properties"], json!({ "q": { "type": "string" } }));
-    let given = json!({ "word": "hi", "count": 3, "inner": { "a": "x" }, "either": 5, "none": null });
+    let given =
+        json!({ "word": "hi", "count": 3, "inner": { "a": "x" }, "either": 5, "none": null });
     let said = shop.call(&script, "brought", given).await.unwrap();
     assert!(said.contains(r#""mode":"usual""#) && said.contains(r#""count":3"#), "{said}");
     let wrong = shop.call(&script, "brought", json!({ "word": "bad", "count": 3 })).await;
@@ -411,7 +412,10 @@ async fn packages_have_a_file_for_each_way_to_ask_for_them() {
     write("dual/m.mjs", "export const way = 'import'\n");
     write("dual/c.cjs", "exports.way = 'require'\n");
     write("user/package.json", r#"{ "main": "./u.cjs" }"#);
-    write("user/u.cjs", "exports.way = require('dual').way; exports.only = require('only').default; exports.late = () => require('late')\n");
+    write(
+        "user/u.cjs",
+        "exports.way = require('dual').way; exports.only = require('only').default; exports.late = () => require('late')\n",
+    );
     // Newer packages have no other form: they can be required all the same, unless they wait.
     write("only/package.json", r#"{ "type": "module", "main": "./o.js" }"#);
     write("only/o.js", "import { way } from 'dual'\nexport default `only by ${way}`\n");
@@ -429,7 +433,10 @@ async fn packages_have_a_file_for_each_way_to_ask_for_them() {
 async fn what_cannot_be_is_named_with_who_wants_it() {
     let shop = Shop::new();
     shop.write("tools/node_modules/native/package.json", r#"{ "main": "./n.mjs" }"#);
-    shop.write("tools/node_modules/native/n.mjs", "import { dlopen } from 'bun:ffi'\nexport default dlopen\n");
+    shop.write(
+        "tools/node_modules/native/n.mjs",
+        "import { dlopen } from 'bun:ffi'\nexport default dlopen\n",
+    );
     let script = shop.tools("n.js", "import n from 'native'\nexport default { description: 'd', args: {}, execute: () => n() }\n");
     let said = script.describe(None, None).await.unwrap_err().to_string();
     assert!(said.contains("\"bun:ffi\"") && said.contains("node_modules/native/n.mjs"), "{said}");
@@ -462,7 +469,11 @@ export default { description: "d", args: {}, execute: ({ args, more }) => { try 
         (json!(["--v=1"]), &strict, "ERR_PARSE_ARGS_INVALID_OPTION_VALUE"),
         (json!(["--zz"]), &strict, "ERR_PARSE_ARGS_UNKNOWN_OPTION"),
         (json!(["x"]), &json!({}), "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL"),
-        (json!(["--zz=1", "-z", "p", "--name"]), &loose, r#"[{"zz":"1","z":true,"name":true,"d":"dd"},["p"]]"#),
+        (
+            json!(["--zz=1", "-z", "p", "--name"]),
+            &loose,
+            r#"[{"zz":"1","z":true,"name":true,"d":"dd"},["p"]]"#,
+        ),
         (json!(["--no-v"]), &json!({ "allowNegative": true }), r#"[{"v":false,"d":"dd"},[]]"#),
     ] {
         let said = shop.call(&script, "args", json!({ "args": args, "more": more })).await.unwrap();

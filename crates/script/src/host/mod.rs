@@ -6,6 +6,7 @@ mod net;
 mod process;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -157,6 +158,11 @@ impl Host {
             other => other,
         };
         let temporary = std::env::temp_dir();
+        // Whose process this is: the system shows it as a folder of theirs, and so is their home.
+        let home = variable("HOME").unwrap_or_default();
+        let owner =
+            |path: &str| std::fs::metadata(path).map(|facts| (facts.uid(), facts.gid())).ok();
+        let own = owner("/proc/self").or_else(|| owner(&home));
         json!({
             "env": self.options.environment,
             "directory": self.options.workspace.directory(),
@@ -165,12 +171,13 @@ impl Host {
             "pid": std::process::id(),
             "program": std::env::current_exe().ok(),
             "version": env!("CARGO_PKG_VERSION"),
-            "home": variable("HOME").unwrap_or_default(),
+            "home": home,
             "user": variable("USER").unwrap_or_default(),
             "host": variable("HOSTNAME").unwrap_or_default(),
             "temporary": temporary,
             "cores": std::thread::available_parallelism().map_or(1, usize::from),
-            "uid": -1,
+            "uid": own.map(|(uid, _)| uid),
+            "gid": own.map(|(_, gid)| gid),
         })
     }
 

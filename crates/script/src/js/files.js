@@ -27,6 +27,18 @@
     isSymbolicLink() {
       return this.kind === "link";
     }
+    isBlockDevice() {
+      return false;
+    }
+    isCharacterDevice() {
+      return false;
+    }
+    isFIFO() {
+      return false;
+    }
+    isSocket() {
+      return false;
+    }
   }
   class Dirent {
     constructor(given, parent) {
@@ -40,6 +52,18 @@
     }
     isSymbolicLink() {
       return this.kind === "link";
+    }
+    isBlockDevice() {
+      return false;
+    }
+    isCharacterDevice() {
+      return false;
+    }
+    isFIFO() {
+      return false;
+    }
+    isSocket() {
+      return false;
     }
   }
   const same = (value) => value;

@@ -7,7 +7,7 @@
       homedir: () => facts.home, tmpdir: () => facts.temporary, hostname: () => facts.host, release: () => "", version: () => "",
       cpus: () => Array.from({ length: facts.cores }, () => ({ model: "", speed: 0 })), availableParallelism: () => facts.cores,
       totalmem: () => 0, freemem: () => 0, uptime: () => 0, loadavg: () => [0, 0, 0], networkInterfaces: () => ({}),
-      userInfo: () => ({ username: facts.user, homedir: facts.home, shell: facts.env.SHELL ?? null, uid: facts.uid, gid: -1 }),
+      userInfo: () => ({ username: facts.user, homedir: facts.home, shell: facts.env.SHELL ?? null, uid: facts.uid, gid: facts.gid }),
       endianness: () => "LE",
     };
   };

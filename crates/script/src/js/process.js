@@ -6,6 +6,7 @@
   const env = new Proxy({ ...facts.env }, {
     set: (own, name, value) => ((own[name] = String(value)), true),
   });
+  const output = (level, fd) => Object.assign(new Emitter(), { write: (said) => (H.say(level, String(said).replace(/\n$/, "")), true), end() {}, isTTY: false, columns: 80, fd, hasColors: () => false, getColorDepth: () => 1 });
   const process = Object.assign(new Emitter(), {
     env,
     platform: facts.platform,
@@ -33,11 +34,25 @@
       return [Math.floor(ms / 1000), (ms % 1000) * 1e6];
     }, { bigint: () => BigInt(Math.round(part("text").performance.now() * 1e6)) }),
     nextTick: (callback, ...given) => queueMicrotask(() => callback(...given)),
-    memoryUsage: () => ({ rss: 0, heapTotal: 0, heapUsed: 0, external: 0 }),
-    stdout: { write: (said) => (H.say("log", String(said).replace(/\n$/, "")), true), isTTY: false, columns: 80 },
-    stderr: { write: (said) => (H.say("error", String(said).replace(/\n$/, "")), true), isTTY: false, columns: 80 },
-    stdin: { isTTY: false, on() {} },
+    memoryUsage: Object.assign(() => ({ rss: 0, heapTotal: 0, heapUsed: 0, external: 0, arrayBuffers: 0 }), { rss: () => 0 }),
+    stdout: output("log", 1),
+    stderr: output("error", 2),
+    stdin: Object.assign(new Emitter(), { isTTY: false, fd: 0, resume() {}, pause() {}, unref() {}, setEncoding() {} }),
     getuid: () => facts.uid,
+    geteuid: () => facts.uid,
+    getgid: () => facts.gid,
+    getegid: () => facts.gid,
+    getgroups: () => [facts.gid],
+    umask: () => 0o022,
+    // Others are none of its business: they may be there, and are not to be signalled.
+    kill(pid, signal = "SIGTERM") {
+      if (pid === facts.pid && signal === 0) return true;
+      throw Object.assign(new Error(`kill EPERM: process.kill is not available in Toolwright's script engine`), { code: "EPERM", syscall: "kill" });
+    },
+    cpuUsage: () => ({ user: 0, system: 0 }),
+    resourceUsage: () => ({}),
+    features: {},
+    config: { variables: {} },
     emitWarning: (said) => H.say("warn", String(said)),
   });
   return process;

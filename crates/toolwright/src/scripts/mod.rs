@@ -239,13 +239,11 @@ impl Scripts {
             registry.register_from(source, tool);
             names.push(name);
         };
-        let described = self.tools.iter().map(|script| async move {
-            let described = script.describe(memory, None).await;
-            // What was only looked at needs no engine until it is called.
-            script.rest();
-            described
-        });
+        let described = self.tools.iter().map(|script| script.describe(memory, None));
         let described = futures_util::future::join_all(described).await;
+        // What was only looked at needs no engine until it is called; to take one apart is work that nobody
+        // waits for.
+        self.tools.iter().for_each(|script| script.rest());
         let mut problems = Vec::new();
         for (script, described) in self.tools.iter().zip(described) {
             for definition in taken(script.path(), described, &mut problems) {
