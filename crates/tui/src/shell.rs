@@ -455,7 +455,7 @@ impl Shell {
         loop {
             let frame = self.app.frame();
             let over = self.app.backlog() == 0;
-            let live = if over { std::mem::take(&mut last) } else { Vec::new() };
+            let live = if over { std::mem::take(&mut last) } else { vec![Line::empty()] };
             if let Some(out) = self.screen.paint(&frame.finished, live, None) {
                 self.terminal.write(&out)?;
             }

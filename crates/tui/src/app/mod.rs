@@ -346,6 +346,8 @@ pub(crate) struct App {
     busy: bool,
     since: Duration,
     activity: String,
+    /// Pieces of reasoning of this step that were seen to come.
+    thoughts: usize,
     /// The person wanted the turn to end: what is queued goes back to them.
     aborted: bool,
     leader: bool,
@@ -400,6 +402,7 @@ impl App {
             busy: false,
             since: Duration::ZERO,
             activity: String::new(),
+            thoughts: 0,
             aborted: false,
             leader: false,
             armed: None,
