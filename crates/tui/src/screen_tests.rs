@@ -198,13 +198,13 @@ fn a_picture_is_drawn_over_its_own_rows_while_they_are_still_to_be_seen() {
     let out = screen.paint(&finished, vec![Line::plain("> ")], Some((0, 2))).unwrap();
     let (to, from) = (out.find("\x1b7\x1b_G").unwrap(), out.find("\x1b\\\x1b8").unwrap());
     // Where the cursor is when it is drawn: three rows above the one that came last.
-    terminal.process(out[..to].as_bytes());
+    terminal.process(&out.as_bytes()[..to]);
     let shown: Vec<String> = terminal.screen().rows(0, 40).collect();
     let (row, column) = terminal.screen().cursor_position();
     assert_eq!((row, column), (2, 0), "{shown:?}");
     assert_eq!(shown[1].trim_end(), "before 19");
     assert_eq!(shown[5].trim_end(), "after 0");
-    terminal.process(out[from + 2..].as_bytes());
+    terminal.process(&out.as_bytes()[from + 2..]);
     let shown: Vec<String> = terminal.screen().rows(0, 40).map(|r| r.trim_end().into()).collect();
     assert_eq!(shown, ["after 15", "after 16", "after 17", "after 18", "after 19", ">"]);
 }
@@ -294,8 +294,7 @@ fn whatever_comes_and_goes_the_terminal_shows_what_should_stand_there() {
         let (mut past, mut bottom) = (Vec::<String>::new(), 0);
         for step in 0..60 {
             let most = if roll(8) == 0 { 14 } else { 4 };
-            let finished: Vec<String> =
-                (0..roll(most)).map(|n| format!("f{step}.{n}")).collect();
+            let finished: Vec<String> = (0..roll(most)).map(|n| format!("f{step}.{n}")).collect();
             let words = ["a", "bb", "", "漢", "same", "longer text"];
             let live: Vec<String> =
                 (0..1 + roll(HEIGHT - 1)).map(|_| words[roll(words.len())].to_owned()).collect();

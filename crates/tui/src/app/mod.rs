@@ -86,6 +86,7 @@ pub(crate) enum News {
     },
     Agent(String),
     Branch(Option<String>),
+    Spent(crate::host::lists::Spent),
     Queued {
         id: u64,
         kind: QueueKind,

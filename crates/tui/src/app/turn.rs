@@ -121,6 +121,9 @@ impl App {
             }
             News::Agent(name) => self.facts.agent = name,
             News::Branch(branch) => self.facts.branch = branch,
+            News::Spent(spent) => {
+                (self.used, self.cost, self.cost_known) = (spent.used, spent.cost, spent.known);
+            }
             News::Queued { id, kind, text } => self.queue.push(Waiting { id, kind, text }),
             News::Delivered(id) => self.delivered(id),
             News::NotTaken { id, problem } => self.not_taken(id, &problem),

@@ -5,7 +5,7 @@ mod after;
 mod choose;
 mod clipboard;
 mod facts;
-mod lists;
+pub(crate) mod lists;
 mod mention;
 mod opening;
 mod own_command;
@@ -197,6 +197,7 @@ impl Host {
         let (blocks, left_out) = past::blocks(engine.session());
         let title = if blocks.is_empty() { String::new() } else { engine.session().title() };
         self.tell(News::Session { id: id.clone(), title, blocks, left_out }).await;
+        self.tell(News::Spent(lists::spent(engine.session()))).await;
         self.tell(News::Agent(agent.name.clone())).await;
         self.agent = Some(agent.name);
         let model = engine.model().to_string();

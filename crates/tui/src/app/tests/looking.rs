@@ -244,3 +244,17 @@ fn reasoning_is_shown_once_although_it_is_told_again_at_the_end() {
     desk.event(told("**Deciding**"));
     assert_eq!(desk.shown().matches("Deciding").count(), 1, "{}", desk.shown());
 }
+
+#[test]
+fn what_waits_behind_a_list_is_written_when_the_program_is_left() {
+    let mut desk = Desk::new(60, 20);
+    command(&mut desk, "/themes");
+    desk.event(Event::Notice { text: "something was said".to_owned() });
+    let frame = desk.app.frame();
+    assert!(frame.over.is_some() && frame.finished.is_empty());
+    assert!(desk.app.backlog() > 0);
+    desk.app.uncover();
+    let frame = desk.app.frame();
+    assert!(frame.over.is_none() && frame.finished.iter().any(|l| l.text().contains("was said")));
+    assert_eq!(desk.app.backlog(), 0);
+}
