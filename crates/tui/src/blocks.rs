@@ -74,6 +74,8 @@ pub struct Done {
     pub todos: Vec<(String, String)>,
     pub duration: Duration,
     pub facts: Vec<String>,
+    /// It goes on in the background: what it said of that is for the model.
+    pub goes_on: bool,
     /// The session of an agent that did the work.
     pub child: Option<String>,
     pub pictures: Vec<Picture>,
@@ -112,6 +114,7 @@ impl From<&Outcome> for Done {
             todos: todos.iter().map(todo).collect(),
             duration: Duration::from_millis(outcome.duration_ms),
             facts,
+            goes_on: details["running"] == true,
             child: (outcome.tool == "task").then(|| text(&details["sessionId"])),
             pictures: Vec::new(),
         }
@@ -423,6 +426,7 @@ impl Call {
             return diff::render(diff, view.columns, rows(DIFF_ROWS), theme);
         }
         match self.tool.as_str() {
+            "bash" if done.goes_on && !view.details => Vec::new(),
             "bash" => {
                 let output = without_status(&done.output);
                 if view.details {

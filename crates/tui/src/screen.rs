@@ -217,6 +217,9 @@ impl Screen {
         if let Some((row, column)) = cursor {
             let target = (finished.len() + row, column);
             out.go(&mut place, target, exists.max(total));
+        } else if place.0 < finished.len() && !live.is_empty() {
+            // From here on places are counted from the live area's first row.
+            out.go(&mut place, (finished.len(), 0), exists.max(total));
         }
         out.style(Style::default());
         let hide = cursor.is_none();

@@ -198,13 +198,13 @@ fn a_picture_is_drawn_over_its_own_rows_while_they_are_still_to_be_seen() {
     let out = screen.paint(&finished, vec![Line::plain("> ")], Some((0, 2))).unwrap();
     let (to, from) = (out.find("\x1b7\x1b_G").unwrap(), out.find("\x1b\\\x1b8").unwrap());
     // Where the cursor is when it is drawn: three rows above the one that came last.
-    terminal.process(out[..to].as_bytes());
+    terminal.process(&out.as_bytes()[..to]);
     let shown: Vec<String> = terminal.screen().rows(0, 40).collect();
     let (row, column) = terminal.screen().cursor_position();
     assert_eq!((row, column), (2, 0), "{shown:?}");
     assert_eq!(shown[1].trim_end(), "before 19");
     assert_eq!(shown[5].trim_end(), "after 0");
-    terminal.process(out[from + 2..].as_bytes());
+    terminal.process(&out.as_bytes()[from + 2..]);
     let shown: Vec<String> = terminal.screen().rows(0, 40).map(|r| r.trim_end().into()).collect();
     assert_eq!(shown, ["after 15", "after 16", "after 17", "after 18", "after 19", ">"]);
 }
@@ -260,4 +260,62 @@ fn what_lies_over_it_is_drawn_below_what_was_written_last() {
     let rows: Vec<String> = rows.iter().map(Line::text).collect();
     assert_eq!(rows, ["5", "6", "7", "8", "list", "a"]);
     assert_eq!(cursor, Some((4, 4)));
+}
+
+#[test]
+fn rows_that_come_above_a_live_area_that_stays_do_not_confuse_what_comes_next() {
+    let mut pair = Pair::new(8, 20);
+    pair.screen.set_height(8);
+    let many = ["1", "2", "3", "4", "5", "6", "7", "8"];
+    // Nothing shows a cursor here.
+    pair.paint(&many, &["call", "", "", "", "asks", "keys", "status"], None);
+    pair.screen.hold();
+    pair.paint(&["done"], &["asks", "keys", "status"], None);
+    assert_eq!(pair.shown(), ["8", "done", "", "", "", "asks", "keys", "status"]);
+    pair.screen.hold();
+    pair.paint(&["more"], &["> ", "status"], Some((0, 2)));
+    assert_eq!(pair.shown(), ["8", "done", "more", "", "", "", ">", "status"]);
+    assert_eq!(pair.terminal.screen().cursor_position(), (6, 2));
+}
+
+#[test]
+fn whatever_comes_and_goes_the_terminal_shows_what_should_stand_there() {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut roll = |sides: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % sides as u64) as usize
+    };
+    const HEIGHT: usize = 9;
+    for _ in 0..60 {
+        let mut pair = Pair::new(HEIGHT as u16, 20);
+        pair.screen.set_height(HEIGHT);
+        let (mut past, mut bottom) = (Vec::<String>::new(), 0);
+        for step in 0..60 {
+            let most = if roll(8) == 0 { 14 } else { 4 };
+            let finished: Vec<String> = (0..roll(most)).map(|n| format!("f{step}.{n}")).collect();
+            let words = ["a", "bb", "", "漢", "same", "longer text"];
+            let live: Vec<String> =
+                (0..1 + roll(HEIGHT - 1)).map(|_| words[roll(words.len())].to_owned()).collect();
+            let cursor = (roll(2) == 0).then(|| (roll(live.len()), roll(6)));
+            if roll(2) == 0 {
+                pair.screen.hold();
+            }
+            let done: Vec<&str> = finished.iter().map(String::as_str).collect();
+            let now: Vec<&str> = live.iter().map(String::as_str).collect();
+            pair.paint(&done, &now, cursor);
+            past.extend(finished);
+            let mut all = past.clone();
+            all.extend(std::iter::repeat_n(String::new(), pair.screen.pad));
+            all.extend(live);
+            bottom = bottom.max(all.len());
+            all.resize(bottom, String::new());
+            let mut expected = all.split_off(bottom.saturating_sub(HEIGHT));
+            while expected.last().is_some_and(String::is_empty) {
+                expected.pop();
+            }
+            assert_eq!(pair.shown(), expected, "step {step}");
+        }
+    }
 }

@@ -55,6 +55,8 @@ pub struct Shell {
     more: bool,
     /// Columns and rows as the terminal has them.
     size: (usize, usize),
+    /// A new size was seen before the news of it came.
+    foreseen: bool,
     /// We stood still by our own will and are about to be told that we go on.
     stopped: bool,
     depth: Depth,
@@ -96,6 +98,7 @@ impl Shell {
             keyed: false,
             more: false,
             size: (columns, rows),
+            foreseen: false,
             stopped: false,
             depth,
         };
@@ -298,8 +301,12 @@ impl Shell {
         if summoned.resumed && !std::mem::take(&mut self.stopped) {
             self.resume()?;
         }
+        // Drawn for already: once more, late, could meet a terminal that is about to change again.
         if summoned.resized {
-            self.take_size()?;
+            let known = std::mem::take(&mut self.foreseen) && self.terminal.size() == self.size;
+            if !known {
+                self.take_size()?;
+            }
         }
         Ok(!summoned.quit)
     }
@@ -386,6 +393,7 @@ impl Shell {
         if self.terminal.size() != self.size {
             // A key may be here before the news of it.
             self.take_size()?;
+            self.foreseen = true;
         }
         (self.dirty, self.keyed) = (false, false);
         self.painted = Instant::now();
@@ -446,7 +454,7 @@ impl Shell {
         if self.full.take().is_some() {
             self.terminal.set_full(false)?;
         }
-        self.app.close_transcript();
+        self.app.uncover();
         // A blank row at least, so that nothing of the prompt stays.
         let mut last = vec![Line::empty()];
         if let Some(text) = self.app.farewell() {
@@ -455,7 +463,7 @@ impl Shell {
         loop {
             let frame = self.app.frame();
             let over = self.app.backlog() == 0;
-            let live = if over { std::mem::take(&mut last) } else { Vec::new() };
+            let live = if over { std::mem::take(&mut last) } else { vec![Line::empty()] };
             if let Some(out) = self.screen.paint(&frame.finished, live, None) {
                 self.terminal.write(&out)?;
             }

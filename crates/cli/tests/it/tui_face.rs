@@ -173,3 +173,34 @@ fn the_prompt_stays_in_the_last_rows_when_a_question_is_answered() {
     let rows: Vec<&str> = screen.lines().collect();
     assert!(rows[22].contains("Ask anything") && rows[23].contains("anthropic/m"), "{screen}");
 }
+
+#[test]
+fn a_session_that_goes_on_says_how_full_it_is_and_nothing_that_was_taken_back() {
+    let wait = json!({"command": "touch begun; sleep 4713"});
+    let server = ModelServer::start([Answer::text("Here."), Answer::call("bash", wait)]);
+    let folder = place(&server);
+    let mut terminal = Terminal::start(&folder, &["-m", "anthropic/m", "--auto"], 100, 30);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("hello\r");
+    terminal.wait_for("Here.");
+    terminal.wait_for("Ask anything");
+    terminal.keys("work\r");
+    eventually("the command", || folder.work().join("begun").exists().then_some(()));
+    terminal.keys("not now\r");
+    terminal.wait_for("next: not now");
+    // Esc gives it back; then it is thrown away.
+    terminal.keys("\x1b");
+    terminal.wait_for("› not now");
+    terminal.keys("\x03");
+    terminal.wait_for("Ask anything");
+    terminal.keys("\x04");
+    assert_eq!(terminal.wait(), Some(0));
+    let again = Terminal::start(&folder, &["-c"], 100, 30);
+    again.wait_for("Here.");
+    again.wait_until("the tokens in the row below", |screen| {
+        let status = screen.lines().rfind(|row| row.contains("anthropic/m · "));
+        let tokens = status.and_then(|row| row.split(" · ").nth(2));
+        tokens.is_some_and(|text| text.starts_with(|c: char| c.is_ascii_digit()))
+    });
+    assert!(!again.screen().contains("next: "), "{}", again.screen());
+}

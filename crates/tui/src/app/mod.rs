@@ -86,6 +86,7 @@ pub(crate) enum News {
     },
     Agent(String),
     Branch(Option<String>),
+    Spent(crate::host::lists::Spent),
     Queued {
         id: u64,
         kind: QueueKind,
@@ -346,6 +347,8 @@ pub(crate) struct App {
     busy: bool,
     since: Duration,
     activity: String,
+    /// Pieces of reasoning of this step that were seen to come.
+    thoughts: usize,
     /// The person wanted the turn to end: what is queued goes back to them.
     aborted: bool,
     leader: bool,
@@ -400,6 +403,7 @@ impl App {
             busy: false,
             since: Duration::ZERO,
             activity: String::new(),
+            thoughts: 0,
             aborted: false,
             leader: false,
             armed: None,

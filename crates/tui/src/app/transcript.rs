@@ -89,8 +89,9 @@ impl App {
         self.menu = None;
     }
 
-    pub fn close_transcript(&mut self) {
-        self.transcript = None;
+    /// Nothing lies over the conversation any more.
+    pub fn uncover(&mut self) {
+        (self.transcript, self.overlay) = (None, None);
     }
 
     pub(super) fn transcript_key(&mut self, key: Key) {

@@ -13,7 +13,10 @@ use crate::width::harmless;
 impl App {
     pub(super) fn event(&mut self, event: Event) {
         match event {
-            Event::StepStarted => self.activity = "Thinking".to_owned(),
+            Event::StepStarted => {
+                self.activity = "Thinking".to_owned();
+                self.thoughts = 0;
+            }
             Event::Text { delta } => self.text(&delta),
             Event::TextDone { .. } => self.end_text(),
             Event::Reasoning { delta } => self.thought(&delta),
@@ -118,6 +121,9 @@ impl App {
             }
             News::Agent(name) => self.facts.agent = name,
             News::Branch(branch) => self.facts.branch = branch,
+            News::Spent(spent) => {
+                (self.used, self.cost, self.cost_known) = (spent.used, spent.cost, spent.known);
+            }
             News::Queued { id, kind, text } => self.queue.push(Waiting { id, kind, text }),
             News::Delivered(id) => self.delivered(id),
             News::NotTaken { id, problem } => self.not_taken(id, &problem),
@@ -364,17 +370,22 @@ impl App {
             Some(Live::Thought { text, done: false, .. }) => text.push_str(delta),
             _ => {
                 let since = self.now;
+                self.thoughts += 1;
                 self.live.push_back(Live::Thought { text: delta.to_owned(), since, done: false });
             }
         }
     }
 
+    /// Told when the whole answer is there: one that was seen to come is not shown again behind it.
     fn end_thought(&mut self, whole: &str) {
+        let seen = self.thoughts > 0;
+        self.thoughts = self.thoughts.saturating_sub(1);
         match self.newest() {
             Some(Live::Thought { text, done, .. }) => {
                 whole.clone_into(text);
                 *done = true;
             }
+            _ if seen => {}
             _ if !whole.trim().is_empty() => {
                 let (text, since) = (whole.to_owned(), self.now);
                 self.live.push_back(Live::Thought { text, since, done: true });

@@ -154,18 +154,7 @@ pub(super) fn status(bench: &Workbench, session: Option<&Session>) -> String {
         return lines.join("\n");
     };
     let usage = session.usage();
-    let steps = session.items().iter().filter_map(|item| match item {
-        Item::Step(step) => Some(step),
-        _ => None,
-    });
-    let (mut cost, mut known) = (0.0, true);
-    for step in steps {
-        match step.cost {
-            Some(own) => cost += own,
-            None => known = false,
-        }
-        cost += step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
-    }
+    let Spent { cost, known, .. } = spent(session);
     lines.push(format!("session    {}", session.header.session));
     lines.push(format!("steps      {}", session.step_count()));
     lines.push(format!(
@@ -175,4 +164,29 @@ pub(super) fn status(bench: &Workbench, session: Option<&Session>) -> String {
     let sure = if known { "" } else { " (the price of some steps is not known)" };
     lines.push(format!("cost       ${cost:.4}{sure}"));
     lines.join("\n")
+}
+
+/// What the last request held, and what all of them cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Spent {
+    pub used: u64,
+    pub cost: f64,
+    /// Whether every price was known.
+    pub known: bool,
+}
+
+pub(super) fn spent(session: &Session) -> Spent {
+    let mut spent = Spent { used: 0, cost: 0.0, known: true };
+    for item in session.items() {
+        let Item::Step(step) = item else { continue };
+        let usage = &step.usage;
+        let used = usage.input + usage.cache_read + usage.cache_write + usage.output;
+        spent.used = if used > 0 { used } else { spent.used };
+        match step.cost {
+            Some(own) => spent.cost += own,
+            None => spent.known = false,
+        }
+        spent.cost += step.calls().filter_map(|call| call.outcome()?.cost).sum::<f64>();
+    }
+    spent
 }

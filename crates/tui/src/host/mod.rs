@@ -5,7 +5,7 @@ mod after;
 mod choose;
 mod clipboard;
 mod facts;
-mod lists;
+pub(crate) mod lists;
 mod mention;
 mod opening;
 mod own_command;
@@ -197,6 +197,7 @@ impl Host {
         let (blocks, left_out) = past::blocks(engine.session());
         let title = if blocks.is_empty() { String::new() } else { engine.session().title() };
         self.tell(News::Session { id: id.clone(), title, blocks, left_out }).await;
+        self.tell(News::Spent(lists::spent(engine.session()))).await;
         self.tell(News::Agent(agent.name.clone())).await;
         self.agent = Some(agent.name);
         let model = engine.model().to_string();
@@ -529,50 +530,6 @@ impl Host {
                 self.say(Level::Notice, "Not while a turn runs; esc interrupts it", None).await;
             }
             other => self.look_up(other).await,
-        }
-    }
-
-    /// A message for the turn at work, with everything that belongs to it.
-    async fn deliver(&mut self, message: steer::Message, inbox: &toolwright::Inbox) {
-        for problem in message.problems {
-            self.say(Level::Notice, problem, None).await;
-        }
-        let id = match message.kind {
-            QueueKind::Steer => inbox.steer(message.content),
-            QueueKind::FollowUp => inbox.follow_up(message.content),
-        };
-        self.queued(id, message.kind, message.text).await;
-    }
-
-    /// The turn was over before all was fetched: what was meant for it begins the next one, or goes back to
-    /// the person where they wanted an end.
-    async fn said_late(
-        &mut self,
-        late: Vec<(QueueKind, String)>,
-        cancelled: bool,
-    ) -> Option<Opening> {
-        let texts: Vec<String> = late.into_iter().map(|(_, text)| text).collect();
-        let text = texts.join("\n");
-        if text.is_empty() {
-            return None;
-        }
-        if cancelled {
-            self.tell(News::Draft(text)).await;
-            return None;
-        }
-        let (id, kind) = (u64::MAX, QueueKind::FollowUp);
-        self.tell(News::Queued { id, kind, text: text.clone() }).await;
-        self.tell(News::Delivered(id)).await;
-        Some(Opening::Said(self.expand(&text).await, text))
-    }
-
-    async fn queued(&mut self, id: Option<u64>, kind: QueueKind, text: String) {
-        match id {
-            Some(id) => {
-                self.queue.push(id);
-                self.tell(News::Queued { id, kind, text }).await;
-            }
-            None => self.say(Level::Problem, "Too many messages wait already", None).await,
         }
     }
 

@@ -6,7 +6,12 @@ use std::pin::Pin;
 
 use toolwright::llm::Content;
 use toolwright::session::QueueKind;
-use toolwright::{CancellationToken, Handover};
+use toolwright::{CancellationToken, Handover, Inbox};
+
+use super::Host;
+use super::opening::Opening;
+use crate::app::News;
+use crate::blocks::Level;
 
 /// A message with what came of the resources that it mentions.
 pub(super) struct Message {
@@ -69,5 +74,51 @@ impl<'a> Steering<'a> {
     pub(super) fn left(self) -> Vec<(QueueKind, String)> {
         let now = self.fetching.map(|(_, kind, text)| (kind, text));
         now.into_iter().chain(self.waiting.into_iter().map(|m| (m.kind, m.text))).collect()
+    }
+}
+
+impl Host {
+    /// A message for the turn at work, with everything that belongs to it.
+    pub(super) async fn deliver(&mut self, message: Message, inbox: &Inbox) {
+        for problem in message.problems {
+            self.say(Level::Notice, problem, None).await;
+        }
+        let id = match message.kind {
+            QueueKind::Steer => inbox.steer(message.content),
+            QueueKind::FollowUp => inbox.follow_up(message.content),
+        };
+        self.queued(id, message.kind, message.text).await;
+    }
+
+    /// The turn was over before all was fetched: what was meant for it begins the next one, or goes back to
+    /// the person where they wanted an end.
+    pub(super) async fn said_late(
+        &mut self,
+        late: Vec<(QueueKind, String)>,
+        cancelled: bool,
+    ) -> Option<Opening> {
+        let texts: Vec<String> = late.into_iter().map(|(_, text)| text).collect();
+        let text = texts.join("\n");
+        if text.is_empty() {
+            return None;
+        }
+        if cancelled {
+            self.tell(News::Draft(text)).await;
+            return None;
+        }
+        let (id, kind) = (u64::MAX, QueueKind::FollowUp);
+        self.tell(News::Queued { id, kind, text: text.clone() }).await;
+        self.tell(News::Delivered(id)).await;
+        Some(Opening::Said(self.expand(&text).await, text))
+    }
+
+    async fn queued(&mut self, id: Option<u64>, kind: QueueKind, text: String) {
+        match id {
+            Some(id) => {
+                self.queue.push(id);
+                self.tell(News::Queued { id, kind, text }).await;
+            }
+            None => self.say(Level::Problem, "Too many messages wait already", None).await,
+        }
     }
 }

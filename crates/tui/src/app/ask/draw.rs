@@ -92,7 +92,7 @@ impl Ask {
         let preview = width::flat(own.question.preview.as_deref().unwrap_or_default());
         let preview = preview.trim();
         let told = title.trim_end().trim_end_matches('…').trim_end();
-        if preview.is_empty() || preview.contains("@@ ") {
+        if preview.is_empty() || own.question.tool != "bash" {
             return title.to_owned();
         }
         // Around it, the agent that wants it may be named, and what is special about it.

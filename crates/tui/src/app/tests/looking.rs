@@ -110,13 +110,14 @@ fn what_is_to_be_done_is_what_the_conversation_says_after_going_back() {
 
 #[test]
 fn a_command_stands_once_in_its_question() {
-    let ask = |summary: &str, preview: &str| {
+    let ask_of = |tool: &str, summary: &str, preview: &str| {
         let mut desk = Desk::new(80, 24);
         let (summary, preview) = (summary.to_owned(), Some(preview.to_owned()));
-        let question = Question { summary, preview, ..question() };
+        let question = Question { tool: tool.to_owned(), summary, preview, ..question() };
         desk.event(Event::Question { id: 1, question, offer: Offer::default() });
         desk.shown()
     };
+    let ask = |summary: &str, preview: &str| ask_of("bash", summary, preview);
     let shown = ask("touch /etc/a", "touch /etc/a");
     assert_eq!(shown.matches("touch /etc/a").count(), 1, "{shown}");
     assert!(shown.contains("? Run this?"), "{shown}");
@@ -124,7 +125,9 @@ fn a_command_stands_once_in_its_question() {
     assert!(shown.contains("? Run this outside the sandbox, which stopped it?"), "{shown}");
     let shown = ask("explore: ls", "ls");
     assert!(shown.contains("? explore: run this?"), "{shown}");
-    let shown = ask("edit main.rs", "@@ -1 +1 @@\n-a\n+b\n");
+    let shown = ask_of("fake_ask", "fake_ask {}", "{}");
+    assert!(shown.contains("? fake_ask {}"), "{shown}");
+    let shown = ask_of("edit", "edit main.rs", "@@ -1 +1 @@\n-a\n+b\n");
     assert!(shown.contains("? edit main.rs"), "{shown}");
 }
 
@@ -222,4 +225,36 @@ fn a_search_unfolds_what_has_it() {
     desk.write("/needle-33");
     desk.enter();
     assert!(page(&mut desk).iter().any(|row| row.contains("needle-33")));
+}
+
+#[test]
+fn reasoning_is_shown_once_although_it_is_told_again_at_the_end() {
+    let mut desk = Desk::new(60, 20);
+    desk.write("go");
+    desk.enter();
+    let told = |text: &str| Event::ReasoningDone { text: text.to_owned() };
+    desk.event(Event::StepStarted);
+    desk.event(Event::Reasoning { delta: "**Weighing**".to_owned() });
+    desk.event(text("An answer."));
+    desk.event(told("**Weighing**"));
+    desk.event(Event::TextDone { text: String::new() });
+    assert_eq!(desk.shown().matches("Weighing").count(), 1, "{}", desk.shown());
+    // Where it did not stream, it is told only then.
+    desk.event(Event::StepStarted);
+    desk.event(told("**Deciding**"));
+    assert_eq!(desk.shown().matches("Deciding").count(), 1, "{}", desk.shown());
+}
+
+#[test]
+fn what_waits_behind_a_list_is_written_when_the_program_is_left() {
+    let mut desk = Desk::new(60, 20);
+    command(&mut desk, "/themes");
+    desk.event(Event::Notice { text: "something was said".to_owned() });
+    let frame = desk.app.frame();
+    assert!(frame.over.is_some() && frame.finished.is_empty());
+    assert!(desk.app.backlog() > 0);
+    desk.app.uncover();
+    let frame = desk.app.frame();
+    assert!(frame.over.is_none() && frame.finished.iter().any(|l| l.text().contains("was said")));
+    assert_eq!(desk.app.backlog(), 0);
 }
