@@ -77,7 +77,10 @@ fn texts() -> Vec<(&'static str, String)> {
         ("python here-doc", format!("python3 - <<'EOF'\n{}EOF", python.repeat(13))),
         (
             "open here-doc",
-            format!("cat > x.sh <<EOF\n{}EOF", "user: $USER in ${HOME} at $(date)\n".repeat(28)),
+            format!(
+                "cat > x.txt <<EOF\n{}EOF",
+                "some lines of plain text\nthat name $USER once\n".repeat(21)
+            ),
         ),
         ("sed", format!("sed -n '{}' a.txt", "s/some/other/g;/^#/d;".repeat(48))),
         ("awk", format!("awk '{{ {} }}' a.txt", "if ($1 == \"x\") print $2, $3; ".repeat(31))),

@@ -22,6 +22,8 @@ const SECRET_NAMES: &[&str] = &[
     "*.docker/config.json",
     "*.netrc",
     "*.git-credentials",
+    "*.pgpass",
+    "*.pypirc",
 ];
 const NOT_SECRET: &[&str] = &["*.env.example", "*.env.sample", "*.env.template", "*.pub"];
 

@@ -215,7 +215,8 @@ impl Policy {
                 || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
         let meant = |own: &str| own == request.permission || matches(&request.permission, own);
-        let fits = |rule: &&Rule| meant(&rule.permission) && about(rule);
+        // Most rules are about something else, which is seen sooner than that they are about another tool.
+        let fits = |rule: &&Rule| about(rule) && meant(&rule.permission);
         let mut verdict = None;
         for layers in self.kinds() {
             let last = layers

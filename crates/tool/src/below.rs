@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolwright_permission::{Below, is_secret_name};
+use toolwright_permission::{Below, is_secret_name, matches};
 
 use crate::floor;
 use crate::workspace::Workspace;
@@ -20,7 +20,7 @@ const SECRETS_CAP: usize = 16;
 const FOREIGN: &[&str] = &[".git", "node_modules", "target", ".venv", "venv", "vendor"];
 
 /// Files below a folder that a search through it would print lines of, and that the shipped rules ask
-/// about.
+/// about, or rules that people wrote.
 pub(crate) fn secrets(folder: &Path, below: &Below, workspace: &Workspace) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = VecDeque::from([folder.to_owned()]);
@@ -40,11 +40,11 @@ pub(crate) fn secrets(folder: &Path, below: &Below, workspace: &Workspace) -> Ve
             let path = entry.path();
             // Links are not followed by a search.
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && !FOREIGN.contains(&&*name) => folders.push_back(path),
+                Ok(kind) if kind.is_dir() && !is_left_out(&name, workspace) => {
+                    folders.push_back(path);
+                }
                 Ok(kind)
-                    if kind.is_file()
-                        && is_read(&name, below)
-                        && is_secret_name(&workspace.relative(&path)) =>
+                    if kind.is_file() && is_read(&name, below) && is_asked(&path, workspace) =>
                 {
                     found.push(path);
                 }
@@ -54,6 +54,19 @@ pub(crate) fn secrets(folder: &Path, below: &Below, workspace: &Workspace) -> Ve
     }
     found.sort();
     found
+}
+
+/// Whether somebody wants to be asked before it is read. The rules themselves say so in the end.
+fn is_asked(path: &Path, workspace: &Workspace) -> bool {
+    let relative = workspace.relative(path);
+    let full = path.to_string_lossy();
+    let covers = |pattern: &String| matches(&relative, pattern) || matches(&full, pattern);
+    is_secret_name(&relative) || workspace.minded().iter().any(covers)
+}
+
+/// Folders that nobody looks into, but for those that somebody wrote a rule about.
+fn is_left_out(name: &str, workspace: &Workspace) -> bool {
+    FOREIGN.contains(&name) && !workspace.minded().iter().any(|pattern| pattern.contains(name))
 }
 
 fn is_read(name: &str, below: &Below) -> bool {

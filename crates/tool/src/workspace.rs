@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+use toolwright_permission::{Action, Rule, matches};
 use toolwright_session::fail_point;
 use toolwright_session::held::{Held, is_elsewhere, open_real};
 use toolwright_session::images::beside;
@@ -22,6 +23,8 @@ pub struct Workspace {
     containment: Later,
     home: PathBuf,
     guarded: Vec<PathBuf>,
+    /// What people wrote rules about that are stricter than that files may be read.
+    minded: Vec<String>,
 }
 
 impl Workspace {
@@ -36,7 +39,8 @@ impl Workspace {
         let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
         let home = fs::canonicalize(&home).unwrap_or(home);
         let containment = Later::default();
-        Ok(Self { directory, worktree, containment, home, guarded: Vec::new() })
+        let (guarded, minded) = (Vec::new(), Vec::new());
+        Ok(Self { directory, worktree, containment, home, guarded, minded })
     }
 
     /// With a sandbox under the tools; what it holds is found out when it is first needed.
@@ -91,6 +95,23 @@ impl Workspace {
         }
         self.guarded.dedup();
         self
+    }
+
+    /// A search through a folder declares files that one of these patterns covers by themselves, so that
+    /// the rules which they come from are asked.
+    pub fn minding<'a>(mut self, rules: impl IntoIterator<Item = &'a Rule>) -> Self {
+        let reads = |rule: &&Rule| {
+            // What is said of everything is said of the folder too.
+            rule.action != Action::Allow && matches("read", &rule.permission) && rule.pattern != "*"
+        };
+        self.minded.extend(rules.into_iter().filter(reads).map(|rule| rule.pattern.clone()));
+        self.minded.sort();
+        self.minded.dedup();
+        self
+    }
+
+    pub(crate) fn minded(&self) -> &[String] {
+        &self.minded
     }
 
     /// Takes another folder for the user's home than the environment says.

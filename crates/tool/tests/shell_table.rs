@@ -269,3 +269,43 @@ fn the_floor_holds_for_tools_that_write_and_for_words_that_are_typed() {
     assert_eq!(words("echo x > ~/.config/toolwright/x\n"), Action::Deny);
     assert_eq!(words("yes\n"), Action::Allow);
 }
+
+/// A search names no files: what people wrote about some of them counts all the same.
+#[test]
+fn rules_that_people_wrote_for_reading_count_for_searches_through_folders() {
+    let folder = folder();
+    for (path, text) in [("secrets/plan.txt", "x"), ("vendor/theirs/key.txt", "x")] {
+        let path = folder.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::remove_file(folder.root.join(".env")).unwrap();
+    let rule = |pattern: &str, action| Rule::new("read", pattern, action, "/home/x");
+    let rules = vec![
+        rule("secrets/**", Action::Ask),
+        rule("vendor/theirs/*", Action::Deny),
+        rule("sub/*", Action::Allow),
+    ];
+    let workspace = folder.workspace.clone().minding(&rules);
+    let folder = Folder { workspace, ..folder };
+    let user = Layer { kind: LayerKind::User, origin: "user".into(), rules };
+    let policy = Policy::new(vec![shipped_defaults(), user]);
+    for (command, expected) in [
+        ("grep -r x secrets", Action::Ask),
+        ("grep -r x .", Action::Deny),
+        ("rg x", Action::Deny),
+        ("rg x secrets", Action::Ask),
+        ("rg x src", Action::Allow),
+        ("grep -rn x src sub", Action::Allow),
+        ("rg -g '*.rs' x", Action::Allow),
+        ("grep -r --include='*.rs' x .", Action::Allow),
+        ("cat secrets/*", Action::Ask),
+        ("cat secrets/plan.txt", Action::Ask),
+        ("diff secrets sub", Action::Ask),
+        ("ls secrets", Action::Allow),
+        ("cd secrets && grep -r x .", Action::Ask),
+    ] {
+        assert_eq!(folder.decide(&policy, command), expected, "{command}");
+    }
+    assert_eq!(folder.decide(&defaults(), "grep -r x ."), Action::Allow, "without such rules");
+}

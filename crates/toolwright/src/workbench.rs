@@ -142,6 +142,7 @@ impl Workbench {
         let skills = skills.found.into();
         let protection = Protection::new(&config, &paths, &workspace, &env);
         let held = protection.clone();
+        let workspace = workspace.minding(&written_rules(&config, &paths));
         let workspace = Arc::new(workspace.contained(move || held.containment()));
         let feedback =
             crate::feedback::feedback(&config.settings, &workspace, trusted, &protection, &env)
@@ -474,4 +475,12 @@ fn target(session: &Session, from: &str) -> Result<EntryId, OpenError> {
     let message = session.find_message(from)?;
     // Every message stands behind the file's first line.
     session.target_of(message).ok_or_else(|| NotFound::NoMessage(from.to_owned()).into())
+}
+
+/// All rules that people wrote, those of every agent among them.
+fn written_rules(config: &Config, paths: &Paths) -> Vec<Rule> {
+    let home = paths.home.display().to_string();
+    let layers = config.layers.iter().flat_map(|layer| layer.rules.iter().cloned());
+    let agents = config.settings.agent.values().filter_map(|agent| agent.permission.as_ref());
+    layers.chain(agents.flat_map(|permission| permission.rules(&home))).collect()
 }

@@ -234,3 +234,27 @@ fn the_environment_takes_back_the_users_word_and_nobody_elses() {
         folder.env("OPENCODE_PERMISSION", "{").tw(&["permission", "check", "ls"]).expect(2);
     assert!(broken.stderr.contains("$OPENCODE_PERMISSION"), "{}", broken.stderr);
 }
+
+#[test]
+fn a_rule_for_reading_counts_for_a_search_that_would_come_across_the_file() {
+    let folder = folder()
+        .user_config(
+            r#"{"permission":{"read":{"secrets/**":"ask"}},
+                "agent":{"shy":{"permission":{"read":{"drafts/*":"deny"}}}}}"#,
+        )
+        .file("secrets/plan.txt", "x")
+        .file("drafts/a.txt", "x")
+        .file("src/main.rs", "x");
+    let decision = |arguments: &[&str]| {
+        let arguments = [&["permission", "check", "--json"], arguments].concat();
+        let run = folder.tw(&arguments);
+        let told: Value = serde_json::from_str(&run.stdout).expect(&run.stdout);
+        told["decision"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(decision(&["rg x src"]), "allow");
+    assert_eq!(decision(&["rg x"]), "ask");
+    assert_eq!(decision(&["grep -r x ."]), "ask");
+    assert_eq!(decision(&["cat secrets/*"]), "ask");
+    assert_eq!(decision(&["rg x drafts"]), "allow");
+    assert_eq!(decision(&["--agent", "shy", "rg x drafts"]), "deny");
+}

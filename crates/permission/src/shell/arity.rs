@@ -95,10 +95,10 @@ const THREE_PAIRS: &[(&str, &[&str])] = &[
 
 /// The beginning that stands for the command, with a star for the rest.
 pub(super) fn always(raw: &Raw) -> String {
-    let tokens: Vec<&str> =
-        raw.words.iter().filter(|w| w.token).map(|w| w.source.as_str()).collect();
-    let Some(first) = tokens.first() else { return raw.text.clone() };
-    let second = tokens.get(1).copied().unwrap_or_default();
+    let mut tokens = raw.words.iter().filter(|w| w.token).map(|w| w.source.as_str());
+    let Some(first) = tokens.next() else { return raw.text.clone() };
+    let first = &first;
+    let second = tokens.clone().next().unwrap_or_default();
     let is_two = TWO.binary_search(first).is_ok();
     let pair = || THREE_PAIRS.iter().any(|(a, list)| a == first && list.contains(&second));
     let count = match () {
@@ -106,7 +106,12 @@ pub(super) fn always(raw: &Raw) -> String {
         () if is_two => 2,
         () => 1,
     };
-    let mut always = tokens[..count.min(tokens.len())].join(" ");
+    let mut always = String::with_capacity(first.len() + 2);
+    always.push_str(first);
+    for token in tokens.take(count - 1) {
+        always.push(' ');
+        always.push_str(token);
+    }
     always.push_str(" *");
     always
 }

@@ -53,7 +53,9 @@ pub(super) fn mark(name: &str, raw: &Raw, touches: &mut Vec<Touch>) {
 
 fn below(name: &str, raw: &Raw) -> Option<Below> {
     let words = raw.words.get(1..).unwrap_or_default();
-    let texts = || words.iter().map(Word::text).take_while(|text| *text != "--");
+    // What stands behind is no option, whatever it looks like.
+    let words = words.split(|word| word.text() == "--").next().unwrap_or_default();
+    let texts = || words.iter().map(Word::text);
     let short = |text: &str, letters: &[char]| {
         text.starts_with('-') && !text.starts_with("--") && text.contains(letters)
     };
@@ -86,6 +88,12 @@ fn below(name: &str, raw: &Raw) -> Option<Below> {
             Some(Below { hidden, only })
         }
         "diff" => Some(Below { hidden: true, only: Vec::new() }),
+        // Otherwise it looks through what the repository holds, and that is no secret in it.
+        "git" => {
+            let untracked = texts().any(|text| text == "grep")
+                && texts().any(|text| is_cut(text, "--untracked"));
+            untracked.then(|| Below { hidden: true, only: Vec::new() })
+        }
         _ => None,
     }
 }

@@ -17,11 +17,41 @@ const FOLDERS_CAP: usize = 16;
 
 /// First words that make something else of a line than a simple command, or that the grammar has names
 /// of its own for.
-pub(super) const NOT_SIMPLE: &[&str] = &[
-    "!", "[", "[[", "]", "]]", "{", "}", "case", "coproc", "declare", "do", "done", "elif", "else",
-    "esac", "export", "fi", "for", "function", "if", "in", "local", "readonly", "select", "then",
-    "time", "typeset", "unset", "unsetenv", "until", "while",
-];
+pub(super) fn is_reserved(word: &str) -> bool {
+    matches!(
+        word,
+        "!" | "["
+            | "[["
+            | "]"
+            | "]]"
+            | "{"
+            | "}"
+            | "case"
+            | "coproc"
+            | "declare"
+            | "do"
+            | "done"
+            | "elif"
+            | "else"
+            | "esac"
+            | "export"
+            | "fi"
+            | "for"
+            | "function"
+            | "if"
+            | "in"
+            | "local"
+            | "readonly"
+            | "select"
+            | "then"
+            | "time"
+            | "typeset"
+            | "unset"
+            | "unsetenv"
+            | "until"
+            | "while"
+    )
+}
 
 /// The commands of a line, unless there is anything in it that this reader does not know.
 pub(super) fn parse(line: &str, folders: &[Folder]) -> Option<Parsed> {
@@ -321,7 +351,7 @@ impl<'a> Direct<'a> {
         let simple = first.text.is_some()
             && !first.pattern
             && !first.home
-            && !NOT_SIMPLE.contains(&first.source.as_str())
+            && !is_reserved(&first.source)
             && first.source.is_ascii()
             && !first.source.contains('=')
             && first.source.starts_with(|c: char| {

@@ -1,7 +1,7 @@
 //! Statements that hold others: loops, conditions, `case`, groups, tests and functions. As the rest of the
 //! direct reader, it gives up on whatever it is not certain of.
 
-use super::direct::{Direct, NOT_SIMPLE, Standing};
+use super::direct::{Direct, Standing, is_reserved};
 use super::parse::Raw;
 
 impl<'a> Direct<'a> {
@@ -288,7 +288,7 @@ impl<'a> Direct<'a> {
         }
         // One in another, or under a name of the shell's own, is left to the grammar.
         let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && !NOT_SIMPLE.contains(&name)
+            && !is_reserved(name)
             && self.functions.is_empty();
         fits.then_some(())?;
         self.at += skipped + gap + length;

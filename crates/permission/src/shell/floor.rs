@@ -6,27 +6,30 @@ use super::word::Word;
 use super::{Touch, TouchKind};
 
 /// Programs that make file systems or change partitions, whatever they are given.
-const MAKERS: &[&str] = &[
-    "wipefs",
-    "mkswap",
-    "mke2fs",
-    "mkdosfs",
-    "mkntfs",
-    "newfs",
-    "blkdiscard",
-    "sgdisk",
-    "gdisk",
-    "cfdisk",
-    "mdadm",
-    "pvcreate",
-    "vgremove",
-    "lvremove",
-    "zpool",
-    "sfdisk",
-    "fdisk",
-    "parted",
-    "partx",
-];
+fn is_maker(name: &str) -> bool {
+    matches!(
+        name,
+        "wipefs"
+            | "mkswap"
+            | "mke2fs"
+            | "mkdosfs"
+            | "mkntfs"
+            | "newfs"
+            | "blkdiscard"
+            | "sgdisk"
+            | "gdisk"
+            | "cfdisk"
+            | "mdadm"
+            | "pvcreate"
+            | "vgremove"
+            | "lvremove"
+            | "zpool"
+            | "sfdisk"
+            | "fdisk"
+            | "parted"
+            | "partx"
+    )
+}
 
 /// Words with which such a program only looks.
 const LOOKS: &[&str] = &[
@@ -60,7 +63,7 @@ pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Option<String> {
     ) || name == "hdparm"
         && raw.words.iter().any(|w| w.text().starts_with("--security-erase"))
         || name == "badblocks" && raw.words.iter().any(|w| matches!(w.text(), "-w" | "-n"));
-    if name.starts_with("mkfs") || MAKERS.contains(&name) && !looks() || formats {
+    if name.starts_with("mkfs") || is_maker(name) && !looks() || formats {
         return Some(format!("it makes a file system or changes partitions: {}", raw.text));
     }
     let script =

@@ -149,6 +149,12 @@ impl<'t> Walk<'_, 't> {
             "list" => self.list(node),
             // Where these go, the rest of the line does not follow.
             "subshell" | "command_substitution" | "process_substitution" => {
+                // `$(< file)` reads it without a command.
+                let mut cursor = node.walk();
+                let reads = node.named_children(&mut cursor).any(|c| c.kind() == "file_redirect");
+                if reads {
+                    self.redirect_of_group(node);
+                }
                 self.children(node);
                 self.folders.truncate(known);
             }
@@ -348,6 +354,19 @@ impl<'t> Walk<'_, 't> {
         self.take(raw, node);
     }
 
+    /// A word in front of a redirection (`-n2>x`) is taken for the descriptor, and a descriptor (`0<x`) for
+    /// a word.
+    fn distrust_descriptor(&mut self, node: Node<'t>) {
+        let before = self.line.get(..node.start_byte()).unwrap_or_default();
+        let digits = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        let alone =
+            digits.len() < before.len() && digits.ends_with([' ', '\t', '\n', ';', '|', '&']);
+        let descriptor = node.child_by_field_name("descriptor").map(|node| self.text(node));
+        if descriptor.is_some_and(|text| text.contains('-')) || descriptor.is_none() && alone {
+            self.parsed.problem("it could not be parsed as a whole");
+        }
+    }
+
     /// The grammar now and then takes the next line for more words of a command, and one word for two:
     /// then nothing that it says is to be relied on.
     fn distrust_gaps(&mut self, node: Node<'t>) {
@@ -472,11 +491,7 @@ impl<'t> Walk<'_, 't> {
             match child.kind() {
                 "file_redirect" => {
                     self.distrust_gaps(child);
-                    // A word in front of it (`-n2>x`) is taken for the descriptor and lost.
-                    let descriptor = child.child_by_field_name("descriptor");
-                    if descriptor.is_some_and(|node| self.text(node).contains('-')) {
-                        self.parsed.problem("it could not be parsed as a whole");
-                    }
+                    self.distrust_descriptor(child);
                     self.redirect(child, &mut all);
                 }
                 "herestring_redirect" => all.input = self.input(child),
@@ -512,7 +527,11 @@ impl<'t> Walk<'_, 't> {
             let is_descriptor = (operator.starts_with(">&") || operator.starts_with("<&"))
                 && to.text.as_ref().is_some_and(|t| t == "-" || t.parse::<u32>().is_ok());
             if !is_descriptor {
-                let writes = !operator.starts_with('<') || operator.starts_with("<>");
+                let both = operator.starts_with("<>");
+                if both {
+                    all.found.push(Redirect { to: to.clone(), writes: false });
+                }
+                let writes = both || !operator.starts_with('<');
                 all.found.push(Redirect { to, writes });
             }
         }

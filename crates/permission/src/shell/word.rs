@@ -323,7 +323,7 @@ fn braces(text: &str) -> Vec<String> {
     let mut at = 0;
     while at < found.len() && found.len() < BRACES_CAP {
         if let Some((before, choices, after)) = first_brace(&found[at]) {
-            let more = choices.iter().map(|choice| format!("{before}{choice}{after}"));
+            let more = choices.iter().map(|choice| [before, choice, after].concat());
             let more: Vec<String> = more.filter(|word| !found.contains(word)).collect();
             found.extend(more);
         }
@@ -334,15 +334,15 @@ fn braces(text: &str) -> Vec<String> {
 }
 
 /// The first expression with commas in it: what stands before, its choices, what stands behind.
-fn first_brace(text: &str) -> Option<(String, Vec<String>, String)> {
+fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     for (open, _) in text.match_indices('{') {
         let mut depth = 0_usize;
         let mut cuts = vec![open];
-        for (at, c) in text.char_indices().skip_while(|(at, _)| *at < open) {
-            match c {
-                '{' => depth += 1,
-                ',' if depth == 1 => cuts.push(at),
-                '}' => {
+        for (at, byte) in text.bytes().enumerate().skip(open) {
+            match byte {
+                b'{' => depth += 1,
+                b',' if depth == 1 => cuts.push(at),
+                b'}' => {
                     depth -= 1;
                     if depth == 0 {
                         cuts.push(at);
@@ -353,9 +353,9 @@ fn first_brace(text: &str) -> Option<(String, Vec<String>, String)> {
             }
         }
         if depth == 0 && cuts.len() > 2 {
-            let choices = cuts.windows(2).map(|pair| text[pair[0] + 1..pair[1]].to_owned());
+            let choices = cuts.windows(2).map(|pair| &text[pair[0] + 1..pair[1]]);
             let end = cuts.last().map_or(text.len(), |end| end + 1);
-            return Some((text[..open].to_owned(), choices.collect(), text[end..].to_owned()));
+            return Some((&text[..open], choices.collect(), &text[end..]));
         }
     }
     None

@@ -5,6 +5,7 @@ use super::super::word::Word;
 use super::super::{Folder, Obeys, TouchKind, When, paths};
 use super::Harmless;
 use super::options::{Allowed, Given, given};
+use crate::defaults::is_secret_name;
 
 /// Options of everything that shows commits or differences. What runs programs (`--ext-diff`,
 /// `--show-signature`, `--textconv`), writes (`--output`), reads other files (`-O`, `--no-index`) or enters
@@ -116,6 +117,34 @@ const ROWS: &[(&str, &str, &str, bool)] = &[
     ("range-diff", "s", "no-patch stat? no-color color? creation-factor=", true),
 ];
 
+/// Those that show what is in files.
+const SHOWS: &[&str] = &[
+    "log",
+    "show",
+    "diff",
+    "whatchanged",
+    "blame",
+    "annotate",
+    "grep",
+    "cat-file",
+    "stash",
+    "diff-tree",
+    "range-diff",
+];
+
+/// Git has patterns of its own, that name files which nobody else sees (`'*.env'`, `':(top).env'`).
+fn may_name_a_secret(operand: &str) -> bool {
+    if operand.starts_with(":(") {
+        return true;
+    }
+    let without = operand.strip_prefix(":!").or_else(|| operand.strip_prefix(":^"));
+    let top = operand.strip_prefix(":/").unwrap_or(operand);
+    let tail = top.rsplit(['*', '?', '[', ']']).next().unwrap_or_default();
+    let is_pattern = tail.len() < top.len();
+    let open = !tail.contains('.') || is_secret_name(&format!("x{tail}"));
+    without.is_none() && (is_pattern && open || top != operand && is_secret_name(top))
+}
+
 const NO_OPTIONS: Allowed = Allowed { short: "", long: "", number: false };
 
 pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
@@ -136,10 +165,14 @@ pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
         }
     }
     let (subcommand, rest) = rest.split_first()?;
-    if rest.iter().any(|word| word.pattern) || folder.is_some_and(|to| to.pattern) {
+    // What a pattern finds is looked up where it can only name files.
+    let names_files =
+        matches!(subcommand.text(), "log" | "show" | "diff" | "grep" | "status" | "blame");
+    let plain = |word: &Word| !word.pattern || names_files && !word.text().contains(':');
+    if !rest.iter().all(plain) || folder.is_some_and(|to| to.pattern) {
         return None;
     }
-    let operands = operands(subcommand.text(), rest)?;
+    let (operands, files) = operands(subcommand.text(), rest)?;
     let mut raw = raw.clone();
     let mut reads = Vec::new();
     let mut into = None;
@@ -149,7 +182,15 @@ pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
         raw.folders.push(Folder::new(path.clone(), When::Surely));
         into = Some(path);
     }
+    for file in files {
+        let word = Word { text: Some(file.to_owned()), ..Word::default() };
+        reads.extend(paths::of_word(&word, TouchKind::Read, &raw));
+    }
+    let shows = SHOWS.contains(&subcommand.text());
     for word in operands {
+        if shows && may_name_a_secret(word.text()) {
+            return None;
+        }
         reads.extend(paths::of_word(word, TouchKind::Read, &raw));
         // What a commit holds of a file is as secret as the file.
         if let Some((_, path)) = word.text().rsplit_once(':') {
@@ -164,8 +205,30 @@ pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
     Some(Harmless { reads, obeys: Some(Obeys::Git), into })
 }
 
-/// The words that may be names of files, if the subcommand only looks.
-fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
+/// The words that may be names of files, and files that options name, if the subcommand only looks.
+fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<(Vec<&'a Word>, Vec<&'a str>)> {
+    let Some(row) = ROWS.iter().find(|(name, ..)| *name == subcommand) else {
+        return special(subcommand, rest).map(|operands| (operands, Vec::new()));
+    };
+    let (_, short, long, named) = row;
+    (*named || rest.iter().all(|w| w.text().starts_with('-'))).then_some(())?;
+    let number =
+        matches!(subcommand, "log" | "show" | "diff" | "grep" | "rev-list" | "whatchanged");
+    let given = given(rest, Allowed { short, long, number })?;
+    plain_format(&given).then_some(())?;
+    // `-L 1,5:file` shows the lines of a file, `-L 1,5` those of one that is named elsewhere.
+    let lines =
+        given.options.iter().filter(|(name, _)| *name == "L").filter_map(|(_, lines)| *lines);
+    let files: Vec<&str> =
+        lines.filter_map(|lines| lines.rsplit_once(':')).map(|(_, f)| f).collect();
+    let skipped = usize::from(subcommand == "grep" && !given.has(&["e"]));
+    // What the shell makes of a pattern that is looked for is not known.
+    let plain = given.operands.iter().take(skipped).all(|word| !word.pattern);
+    plain.then(|| (given.operands.into_iter().skip(skipped).collect(), files))
+}
+
+/// Those with rules of their own.
+fn special<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
     let only = |allowed: Allowed| given(rest, allowed);
     let first = rest.first().map(Word::text);
     match subcommand {
@@ -225,16 +288,7 @@ fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
             _ => None,
         },
         "var" => given(rest, NO_OPTIONS).map(|_| Vec::new()),
-        _ => {
-            let (_, short, long, _) = ROWS.iter().find(|(name, .., named)| *name == subcommand && (*named || rest.iter().all(|w| w.text().starts_with('-'))))?;
-            let number = matches!(subcommand, "log" | "show" | "diff" | "grep" | "rev-list" | "whatchanged");
-            let given = given(rest, Allowed { short, long, number })?;
-            if !plain_format(&given) {
-                return None;
-            }
-            let pattern = subcommand == "grep" && !given.has(&["e"]);
-            Some(given.operands.into_iter().skip(usize::from(pattern)).collect())
-        }
+        _ => None,
     }
 }
 

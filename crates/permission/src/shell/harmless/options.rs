@@ -40,7 +40,12 @@ pub(super) fn given<'a>(words: &'a [Word], allowed: Allowed) -> Option<Given<'a>
             found.operands.push(word);
             continue;
         }
-        if word.pattern {
+        // `--include=*.rs` stays that option, whatever the shell finds for it.
+        let stays = || {
+            let name = text.split(['*', '?', '[', '{']).next().unwrap_or_default();
+            text.starts_with("--") && name.contains('=') && !text.contains('{')
+        };
+        if word.pattern && !stays() {
             return None;
         }
         // A value that looks like an option may be one: programs differ about it.

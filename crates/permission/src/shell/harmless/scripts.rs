@@ -274,6 +274,7 @@ pub(super) fn printf(words: &[Word]) -> bool {
     if words.iter().any(|word| word.pattern) || format.starts_with('-') {
         return false;
     }
+    let numbers = words.iter().skip(1).all(|word| is_decimal(word.text()));
     let mut conversions = format.split('%').skip(1);
     let mut fits = true;
     while let Some(conversion) = conversions.next() {
@@ -284,7 +285,13 @@ pub(super) fn printf(words: &[Word]) -> bool {
         }
         let rest =
             conversion.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.'));
-        fits &= rest.starts_with(['s', 'b', 'c', 'q']);
+        fits &= rest.starts_with(['s', 'b', 'c', 'q'])
+            || numbers && rest.starts_with(['d', 'i', 'u', 'x', 'X', 'o', 'f', 'e', 'g']);
     }
     fits
+}
+
+fn is_decimal(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    is_number(whole) && !part.starts_with('-') && is_number(part)
 }

@@ -170,6 +170,7 @@ const ROWS: &[Row] = &[
     ("seq", "f:s:w", "format= separator= equal-width", Words),
     ("date", "uI::R", "utc universal iso-8601? rfc-3339= rfc-email", Words),
     ("sleep", "", "", Words),
+    ("expr", "", "", Words),
     ("true", "", "", Words),
     ("false", "", "", Words),
     (":", "", "", Words),
