@@ -68,7 +68,7 @@ impl Database {
     fn rows(&self, query: &str, key: &str) -> Result<Vec<Map<String, Value>>, ImportError> {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut statement = connection.prepare(query)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let rows = statement.query_map(params![key], |row| Ok(fields(row, &names)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

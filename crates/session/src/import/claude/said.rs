@@ -42,10 +42,10 @@ pub(super) fn meaning(said: &str, is_local: bool) -> Said {
     if let Some(command) = inner(trimmed, "bash-input") {
         return Said::Note(format!("The user ran this command:\n$ {command}"));
     }
-    let told = |tag: &&str| {
+    let told = |tag: &str| {
         trimmed.starts_with(&format!("<{tag}>")) && trimmed.ends_with(&format!("</{tag}>"))
     };
-    if TOLD.iter().any(|tag| told(&tag)) || trimmed.starts_with("[Request interrupted by user") {
+    if TOLD.iter().any(|tag| told(tag)) || trimmed.starts_with("[Request interrupted by user") {
         return Said::Note(trimmed.to_owned());
     }
     Said::Prompt(said.to_owned())
