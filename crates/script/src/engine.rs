@@ -219,6 +219,7 @@ fn host_object<'js>(
             return required(&ctx, &path);
         }
         let head = "(function (exports, require, module, __filename, __dirname) {";
+        me.put_before(&path, head);
         evaluate(&ctx, &format!("{head}{}\n}})", source.code), &path)
     });
     host.set("compile", Function::new(ctx.clone(), compile)?)?;

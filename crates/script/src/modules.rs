@@ -20,6 +20,8 @@ use crate::source::{Form, Origins, Place, Source, prepare};
 pub(crate) struct Loaded {
     pub(crate) hash: String,
     origins: Option<Arc<Origins>>,
+    /// How much of ours stands before its first line.
+    before: u32,
 }
 
 impl Shared {
@@ -51,7 +53,7 @@ impl Shared {
         let bytes = std::fs::read(path).map_err(|e| format!("cannot read {path}: {e}"))?;
         let hash = blake3::hash(&bytes).to_hex().to_string();
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.entry(path.into()).or_insert(Loaded { hash, origins: None });
+        loaded.entry(path.into()).or_insert(Loaded { hash, origins: None, before: 0 });
         String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8"))
     }
 
@@ -66,6 +68,14 @@ impl Shared {
         }
         Ok(source)
     }
+
+    /// Remembers that something of ours was put before a file's first line.
+    pub(crate) fn put_before(&self, path: &str, ours: &str) {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = loaded.get_mut(Path::new(path)) {
+            file.before = u32::try_from(ours.chars().count()).unwrap_or(0);
+        }
+    }
 }
 
 /// The first place of a stack that is in a file of the user's, as it stands in that file.
@@ -79,7 +89,8 @@ pub(crate) fn place_in(shared: &Shared, stack: &str) -> Option<String> {
         let line: u32 = parts.next()?.parse().ok()?;
         let path = parts.next()?;
         let file = loaded.get(Path::new(path))?;
-        let at = Place { line, column };
+        let before = if line == 1 { file.before } else { 0 };
+        let at = Place { line, column: column.saturating_sub(before) };
         let at = file.origins.as_ref().and_then(|origins| origins.of(at)).unwrap_or(at);
         Some(format!("{path}:{}:{}", at.line, at.column))
     })
@@ -122,7 +133,9 @@ impl Loader for Modules {
         let source = self.shared.load(name).map_err(|problem| throw(ctx, &problem))?;
         match source.form {
             Form::Module => {
-                let code = with_old_names(name, source.code);
+                let before = old_names(name, &source.code);
+                self.shared.put_before(name, &before);
+                let code = with_before(&before, source.code);
                 let module = Module::declare(ctx.clone(), name, code)?;
                 tell_place(&module.meta()?, name)?;
                 Ok(module)
@@ -171,9 +184,8 @@ fn tell_place(meta: &Object<'_>, path: &str) -> Js<()> {
     meta.set("resolve", Function::new(meta.ctx().clone(), find)?)
 }
 
-/// Names of the older form that people use in modules too, where the file does not have them itself. Before its
-/// first line, so that all others stay where they are.
-fn with_old_names(path: &str, code: String) -> String {
+/// Names of the older form that people use in modules too, where the file does not have them itself.
+fn old_names(path: &str, code: &str) -> String {
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     let own = |name: &str| {
         let declared = ["const ", "let ", "var ", "function ", "import "].iter();
@@ -191,6 +203,11 @@ fn with_old_names(path: &str, code: String) -> String {
             before.push_str(&format!("const {name} = {value};"));
         }
     }
+    before
+}
+
+/// Before a file's first line, so that all others stay where they are.
+fn with_before(before: &str, code: String) -> String {
     if before.is_empty() {
         return code;
     }

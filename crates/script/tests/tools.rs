@@ -442,6 +442,22 @@ async fn what_cannot_be_is_named_with_who_wants_it() {
     assert!(said.contains("\"bun:ffi\"") && said.contains("node_modules/native/n.mjs"), "{said}");
 }
 
+#[tokio::test]
+async fn what_we_put_before_a_first_line_does_not_count_in_its_places() {
+    let shop = Shop::new();
+    for (name, text) in [
+        ("older.ts", "const x: any = null; throw new Error('broke')\n"),
+        ("older.js", "const x = undefined; throw new Error('broke')\n"),
+        ("newer.js", "export const d = 1; throw new Error('broke' + typeof __dirname)\n"),
+    ] {
+        let script = shop.tools(name, text);
+        let said = script.describe(None, None).await.unwrap_err().to_string();
+        let column: usize = said.rsplit_once(':').unwrap().1.trim_end_matches(')').parse().unwrap();
+        let (from, to) = (text.find("throw").unwrap(), text.len());
+        assert!((from..=to).contains(&column) && said.contains(&format!("{name}:1:")), "{said}");
+    }
+}
+
 /// What Node itself answers, for each of these.
 #[tokio::test]
 async fn a_command_line_is_taken_apart_as_node_does_it() {

@@ -289,3 +289,28 @@ export const P = async ({ client }) => ({
     assert!(last.body["messages"].to_string().contains("told by the plugin"), "{:?}", last.body);
     assert_eq!(server.requests().len(), 2);
 }
+
+#[test]
+fn what_plugins_show_and_what_goes_wrong_while_they_listen_is_told() {
+    let server = ModelServer::start([
+        Answer::call("glob", json!({ "pattern": "*" })),
+        Answer::call("glob", json!({ "pattern": "**" })),
+        Answer::text("ok"),
+    ]);
+    let plugin = r#"
+export const P = async ({ client, $ }) => ({
+  event: async ({ event }) => {
+    if (event.type === "session.idle") await $`no-such-notifier done`
+    if (event.type === "message.part.updated") throw new Error("part broke")
+  },
+  "tool.execute.before": async (input) => {
+    await client.tui.showToast({ body: { title: "Look", message: `at ${input.tool}`, variant: "info" } })
+  },
+})"#;
+    let ran = with(&server, plugin).tw(&["run", "--trust", "--auto", "-m", "anthropic/m", "go"]);
+    let ran = ran.expect(0);
+    assert_eq!(ran.stderr.matches("Look: at glob").count(), 2, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("at event message.part.updated: part broke").count(), 1);
+    assert!(ran.stderr.contains("at event session.idle: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("exit code 127"), "{}", ran.stderr);
+}

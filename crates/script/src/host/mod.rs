@@ -119,7 +119,8 @@ impl Host {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn notice(&self, text: String) {
+    /// Keeps something for people until somebody asks for it.
+    pub fn notice(&self, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         if notices.len() < NOTICES_CAP {
             notices.push(text);

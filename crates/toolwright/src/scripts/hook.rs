@@ -1,7 +1,8 @@
 //! A plugin as a hook of the engine.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,6 +14,9 @@ use toolwright_script::{Configured, Described, Guard, Script, ScriptError};
 /// How long one hook of a plugin may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// Different things that can go wrong while a plugin listens; more would be noise.
+const FAILURES_CAP: usize = 20;
+
 pub(super) struct PluginHook {
     script: Arc<Script>,
     guard: Arc<dyn Guard>,
@@ -20,12 +24,15 @@ pub(super) struct PluginHook {
     /// Known once it has said so.
     hooks: OnceLock<Vec<String>>,
     session: OnceLock<String>,
+    /// What went wrong while it listened, each told once.
+    failures: Mutex<BTreeSet<String>>,
 }
 
 impl PluginHook {
     pub(super) fn new(script: Arc<Script>, guard: Arc<dyn Guard>) -> Self {
         let name = script.path().display().to_string();
-        Self { script, guard, name, hooks: OnceLock::new(), session: OnceLock::new() }
+        let (hooks, session, failures) = <_>::default();
+        Self { script, guard, name, hooks, session, failures }
     }
 
     pub(super) fn script(&self) -> &Arc<Script> {
@@ -74,6 +81,22 @@ impl PluginHook {
         self.run("event", &self.told(event), &Value::Null).await
     }
 
+    /// Nobody waits for those who listen; what goes wrong with them is told with what comes next.
+    fn failed_listening(&self, event: &Value, error: &ScriptError) {
+        let kind = event["event"]["type"].as_str().unwrap_or_default();
+        let words = format!("hook {} at event {kind}: {error}", self.name);
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.len() < FAILURES_CAP && failures.insert(words.clone()) {
+            self.script.host().notice(words);
+        }
+    }
+
+    /// What plugins want people to know since the last time.
+    fn notice(&self) -> Option<String> {
+        let notices = self.script.host().take_notices();
+        (!notices.is_empty()).then(|| notices.join("\n"))
+    }
+
     /// An event that says which session it is about, wherever listeners look for that.
     fn told(&self, mut event: Value) -> Value {
         let session = json!(self.session.get());
@@ -102,7 +125,8 @@ impl Hook for PluginHook {
     fn wants(&self, point: Point) -> bool {
         match point {
             Point::SessionStart => self.has("event"),
-            Point::SessionEnd => self.has("dispose"),
+            // What was said last is told then.
+            Point::SessionEnd => self.has("dispose") || self.has("event"),
             Point::Stop => false,
             _ => self.has(point.name()),
         }
@@ -121,6 +145,7 @@ impl Hook for PluginHook {
     ) -> BoxFuture<'a, Result<Verdict, String>> {
         async move {
             let result = match point {
+                Point::SessionEnd if !self.has("dispose") => Ok(Value::Null),
                 Point::SessionEnd => self.run("dispose", &json!({}), &Value::Null).await,
                 Point::SessionStart => match input["source"].as_str() {
                     Some("startup") => self.tell("session.created").await,
@@ -130,10 +155,20 @@ impl Hook for PluginHook {
                 Point::Event => self.run("event", &self.told(input.clone()), &Value::Null).await,
                 _ => self.run(point.name(), input, output).await,
             };
-            let listens = matches!(point, Point::SessionEnd | Point::SessionStart | Point::Event);
+            let listens = matches!(point, Point::SessionEnd | Point::SessionStart);
+            if point == Point::Event {
+                if let Err(error) = &result {
+                    self.failed_listening(input, error);
+                }
+                return Ok(Verdict::default());
+            }
             match result {
-                Ok(_) if listens => Ok(Verdict::default()),
-                Ok(output) => Ok(Verdict { output: Some(output), ..Verdict::default() }),
+                Ok(_) if listens => Ok(Verdict { notice: self.notice(), ..Verdict::default() }),
+                Ok(output) => Ok(Verdict {
+                    output: Some(output),
+                    notice: self.notice(),
+                    ..Verdict::default()
+                }),
                 // What throws before a call is how plugins say no.
                 Err(ScriptError::Thrown { message, .. })
                     if matches!(
@@ -141,7 +176,11 @@ impl Hook for PluginHook {
                         Point::ToolBefore | Point::ChatMessage | Point::CommandBefore
                     ) =>
                 {
-                    Ok(Verdict { block: Some(message), ..Verdict::default() })
+                    Ok(Verdict {
+                        block: Some(message),
+                        notice: self.notice(),
+                        ..Verdict::default()
+                    })
                 }
                 Err(error) => Err(error.to_string()),
             }
