@@ -236,7 +236,8 @@ impl Picker {
         let widest = self.fitting.iter().skip(top).take(room);
         let widest = widest.filter_map(|n| self.rows.get(*n)).map(|r| width::of(&r.label)).max();
         // Where there is little room, names that can be told apart matter more than what is said of them.
-        let most = if columns < NARROW { columns.saturating_sub(4) } else { columns * 2 / 3 };
+        let narrow = columns < NARROW && self.kind == Kind::Models;
+        let most = if narrow { columns.saturating_sub(4) } else { columns * 2 / 3 };
         let label_room = widest.unwrap_or(0).min(most);
         for (n, index) in self.fitting.iter().enumerate().skip(top).take(room) {
             let Some(row) = self.rows.get(*index) else { continue };

@@ -337,6 +337,9 @@ impl App {
             parts.iter().map(|(text, _)| width::of(&width::flat(text)) + 3).sum::<usize>()
         };
         // Where there is little room: first goes what never changes, of a path its beginning.
+        while parts.len() > 2 && wide(&parts) > columns + 3 {
+            parts.pop();
+        }
         let mut left = (columns + 3).saturating_sub(wide(&parts));
         let branch = facts.branch.as_ref().map(|branch| (branch.clone(), muted));
         let branch = branch.filter(|branch| wide(std::slice::from_ref(branch)) <= left);

@@ -10,6 +10,7 @@ mod mention;
 mod opening;
 mod own_command;
 mod past;
+mod preview;
 mod renew;
 mod rules;
 mod servers;
@@ -66,6 +67,8 @@ pub(crate) struct Host {
     agreed: Vec<Approval>,
     /// What people have been told already.
     noticed: HashSet<String>,
+    /// What is to be looked at next, and whether somebody is at it.
+    wanted: Arc<Mutex<preview::Wanted>>,
 }
 
 /// What is needed of a desk whether a turn runs or not.
@@ -124,6 +127,7 @@ impl Host {
             signing_in: None,
             agreed: Vec::new(),
             noticed: HashSet::new(),
+            wanted: Arc::default(),
         }
     }
 
@@ -291,10 +295,7 @@ impl Host {
     async fn look_up(&mut self, order: Order) {
         match order {
             Order::Shell(command) => self.shell(command),
-            Order::Preview(value) => {
-                let text = lists::preview(&self.bench, &value);
-                self.tell(News::Preview { value, text }).await;
-            }
+            Order::Preview(value) => self.preview(value),
             Order::EndJobs => {
                 if let Some(table) = &self.desk {
                     table.jobs.end_all();

@@ -102,12 +102,12 @@ impl Host {
         if text.is_empty() {
             return None;
         }
-        if cancelled {
-            self.tell(News::Draft(text)).await;
-            return None;
-        }
         let (id, kind) = (u64::MAX, QueueKind::FollowUp);
         self.tell(News::Queued { id, kind, text: text.clone() }).await;
+        if cancelled {
+            // With everything else that waits.
+            return None;
+        }
         self.tell(News::Delivered(id)).await;
         Some(Opening::Said(self.expand(&text).await, text))
     }
