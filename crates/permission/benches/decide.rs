@@ -52,7 +52,7 @@ fn scripts() -> Vec<(&'static str, String)> {
         ("tests", fill("[[ -f a ]] && rm a")),
         ("old tests", fill("[ \"$x\" = y ] || rm a")),
         ("if", fill("if grep -q x y; then echo a; else rm b; fi")),
-        ("while", fill("while read -r l; do echo \"$l\"; done < in.txt")),
+        ("while", fill("while IFS= read -r l; do echo \"$l\"; done < in.txt")),
         ("for with numbers", fill("for ((i=0; i<10; i++)); do echo $i; done")),
         ("select", fill("select x in a b c; do echo \"$x\"; break; done")),
         ("arithmetic", fill("echo $((a + 1)) $((b * 2))")),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::approval::{Approval, Scope};
 use crate::mode::{Mode, ModeCell, Stance};
 use crate::rule::{Action, Layer, LayerKind, Rule};
-use crate::wildcard::matches;
+use crate::wildcard::{begins_otherwise, matches};
 
 /// One thing that a call would do, in the words that rules are written in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -215,8 +215,11 @@ impl Policy {
                 || request.also.as_ref().is_some_and(|also| matches(also, &rule.pattern))
         };
         let meant = |own: &str| own == request.permission || matches(&request.permission, own);
-        // Most rules are about something else, which is seen sooner than that they are about another tool.
-        let fits = |rule: &&Rule| about(rule) && meant(&rule.permission);
+        // Most rules are about something else, and their first letter says so before anything is compared.
+        let other = |rule: &Rule| {
+            request.also.is_none() && begins_otherwise(&request.pattern, &rule.pattern)
+        };
+        let fits = |rule: &&Rule| !other(rule) && meant(&rule.permission) && about(rule);
         let mut verdict = None;
         for layers in self.kinds() {
             let last = layers

@@ -7,11 +7,7 @@ pub fn matches(input: &str, pattern: &str) -> bool {
     if pattern == "*" {
         return true;
     }
-    // Most rules are about something else, and their first letter says so.
-    if let (Some(own), Some(first)) = (pattern.bytes().next(), input.bytes().next())
-        && !matches!(own, b'*' | b'?')
-        && slashed(own) != slashed(first)
-    {
+    if begins_otherwise(input, pattern) {
         return false;
     }
     if let Some(head) = pattern.strip_suffix(" *")
@@ -20,6 +16,14 @@ pub fn matches(input: &str, pattern: &str) -> bool {
         return true;
     }
     covers(input.as_bytes(), pattern.as_bytes())
+}
+
+/// Whether the first letters already say that a pattern does not cover an input.
+pub(crate) fn begins_otherwise(input: &str, pattern: &str) -> bool {
+    match (pattern.bytes().next(), input.bytes().next()) {
+        (Some(own), Some(first)) => !matches!(own, b'*' | b'?') && slashed(own) != slashed(first),
+        _ => false,
+    }
 }
 
 /// Backslashes count as slashes, on both sides.

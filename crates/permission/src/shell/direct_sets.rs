@@ -12,10 +12,10 @@ pub(super) struct Set<'a> {
 }
 
 /// Commands that set the variables that they name.
-const SETTERS: &[&str] = &["read", "mapfile", "readarray", "getopts", "printf", "let", "unset"];
+const SETTERS: &[&str] = &["read", "mapfile", "readarray", "getopts", "printf", "unset"];
 
 /// Commands that may set any.
-const RUNNERS: &[&str] = &["eval", "source", "."];
+const RUNNERS: &[&str] = &["eval", "source", ".", "let"];
 
 /// What a command may set: the words that may be names, or nothing inside for all there are.
 pub(super) fn sets(raw: &Raw) -> Option<Option<Vec<String>>> {
@@ -30,6 +30,11 @@ pub(super) fn sets(raw: &Raw) -> Option<Option<Vec<String>>> {
         return None;
     }
     SETTERS.contains(&name).then(|| words.map(|word| word.text.clone()).collect())
+}
+
+/// Whether a variable is among the words that may be names, also attached to an option (`printf -vNAME`).
+pub(super) fn is_among(names: &[String], own: &str) -> bool {
+    names.iter().any(|name| name == own || name.starts_with('-') && name.ends_with(own))
 }
 
 impl<'a> Direct<'a> {
@@ -53,13 +58,13 @@ impl<'a> Direct<'a> {
             Some(None) => self.forget_since(0),
             Some(Some(names)) => {
                 for (own, value) in &mut self.variables {
-                    if names.iter().any(|name| name == own) {
+                    if is_among(&names, own) {
                         *value = None;
                     }
                 }
                 // What the line has not set has a meaning of its own in two cases.
                 for own in ["HOME", "PWD"] {
-                    if names.iter().any(|name| name == own) {
+                    if is_among(&names, own) {
                         self.set_unknown(own);
                     }
                 }
@@ -106,10 +111,9 @@ impl<'a> Direct<'a> {
             return Some(Some(Set { name, before_command: false }));
         }
         if self.is_word_end(0) {
-            // Behind a blank there may be a command, or the value of somebody else's reading.
-            let ends = matches!(self.peek(), None | Some(b'\n' | b';'));
+            let ends = matches!(self.peek(), None | Some(b'\n' | b';' | b' '));
             ends.then(|| self.set(name, None, adds))?;
-            return Some(Some(Set { name, before_command: false }));
+            return Some(Some(Set { name, before_command: !adds && self.peek() == Some(b' ') }));
         }
         let value = self.word()?;
         self.set(name, Some(value), adds);

@@ -244,7 +244,7 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
     }
     let name = name.unwrap_or_default();
     analysis.tainted |= matches!(
-        name.as_str(),
+        name,
         "alias"
             | "unalias"
             | "trap"
@@ -256,11 +256,11 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
             | "bind"
             | "complete"
     );
-    let only_moves = matches!(name.as_str(), "cd" | "chdir" | "pushd" | "popd")
+    let only_moves = matches!(name, "cd" | "chdir" | "pushd" | "popd")
         && raw.redirects.is_empty()
         && raw.assigned.is_empty()
         && !raw.is_path();
-    let harmless = if alike && !only_moves { harmless::judge(&name, raw) } else { None };
+    let harmless = if alike && !only_moves { harmless::judge(name, raw) } else { None };
     let mut folders = raw.folders.clone();
     let (is_harmless, obeys_folder, mut touches): (bool, Option<Obeys>, Vec<Touch>) = match harmless
     {
@@ -272,12 +272,12 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
             (true, harmless.obeys, reads.into_iter().chain(harmless.reads).collect())
         }
         None => {
-            let touches = paths::touches(&name, raw);
-            analysis.floor = analysis.floor.take().or_else(|| floor::of(&name, raw, &touches));
+            let touches = paths::touches(name, raw);
+            analysis.floor = analysis.floor.take().or_else(|| floor::of(name, raw, &touches));
             (false, None, touches)
         }
     };
-    deep::mark(&name, raw, &mut touches);
+    deep::mark(name, raw, &mut touches);
     analysis.commands.push(ShellCommand {
         text: raw.text.clone(),
         always: arity::always(raw),
@@ -290,11 +290,11 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
     if is_harmless || only_moves {
         return;
     }
-    if let Some(why) = runners::runs(&name, raw) {
+    if let Some(why) = runners::runs(name, raw) {
         note(why, analysis);
     }
     let (levels, reader) = depth;
-    for inside in wrappers::inside(&name, raw) {
+    for inside in wrappers::inside(name, raw) {
         let deeper = (levels.saturating_sub(1), reader);
         match inside {
             _ if levels == 0 => {

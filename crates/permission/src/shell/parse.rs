@@ -38,10 +38,10 @@ pub(crate) enum Input {
 
 impl Raw {
     /// The program's name without its folder; nothing if it is not known.
-    pub(crate) fn program(&self) -> Option<String> {
+    pub(crate) fn program(&self) -> Option<&str> {
         let first = self.words.first()?;
-        let text = first.text.as_ref().filter(|_| !first.pattern)?;
-        Some(text.rsplit('/').next().unwrap_or(text).to_owned())
+        let text = first.text.as_deref().filter(|_| !first.pattern)?;
+        Some(text.rsplit('/').next().unwrap_or(text))
     }
 
     /// Whether the program is named by a path, and so may be anything under a known name.

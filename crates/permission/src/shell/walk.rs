@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use tree_sitter::{Node, Parser};
 
-use super::direct_sets::sets;
+use super::direct_sets::{is_among, sets};
 use super::parse::{Input, Parsed, Raw, Redirect, is_powerful};
 use super::word::{Variables, Word, Words};
 use super::{Folder, When};
@@ -302,6 +302,10 @@ impl<'t> Walk<'_, 't> {
         let word =
             Word { text: Some(first.clone()), source: first, token: true, ..Word::default() };
         let folders = self.folders.clone();
+        // Another name for a variable sets it unseen.
+        if text.contains(" -n") {
+            self.variables.values_mut().for_each(|value| *value = None);
+        }
         self.parsed.commands.push(Raw { text, words: vec![word], folders, ..Raw::default() });
         if node.kind() == "unset_command" {
             let mut cursor = node.walk();
@@ -446,7 +450,11 @@ impl<'t> Walk<'_, 't> {
         match set {
             None => {}
             Some(None) => self.variables.values_mut().for_each(|value| *value = None),
-            Some(Some(names)) => self.variables.extend(names.into_iter().map(|name| (name, None))),
+            Some(Some(names)) => {
+                let known = self.variables.iter_mut().filter(|(own, _)| is_among(&names, own));
+                known.for_each(|(_, value)| *value = None);
+                self.variables.extend(names.into_iter().map(|name| (name, None)));
+            }
         }
         match moved {
             Some(_) if self.folders.len() >= FOLDERS_CAP => {

@@ -119,10 +119,12 @@ static BY_NAME: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
     all
 });
 
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash"];
+fn is_shell(name: &str) -> bool {
+    matches!(name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "fish" | "rbash")
+}
 
 pub(super) fn inside(name: &str, raw: &Raw) -> Vec<Inside> {
-    if SHELLS.contains(&name) {
+    if is_shell(name) {
         return shell(raw);
     }
     match name {
