@@ -304,3 +304,27 @@ fn a_session_that_goes_on_in_another_file_has_that_files_id() {
     let foreign = read(&lines(&[user("u", "", json!("Hello")), later])).unwrap();
     assert_eq!(foreign.id, "s-2");
 }
+
+#[test]
+fn agents_in_the_same_file_are_taken_wherever_the_program_says_it_stands() {
+    let mut asked = user("w1", "", json!("Count words"));
+    let mut told = answer("w2", "w1", text("Eleven."));
+    for line in [&mut asked, &mut told] {
+        line["isSidechain"] = json!(true);
+    }
+    let taken = taken(&lines(&[
+        user("u", "", json!("Count")),
+        answer("a1", "u", call("t1", "Task", json!({ "prompt": "Count words" }))),
+        asked,
+        told,
+        result("r1", "a1", "t1", json!("11"), Value::Null),
+        answer("a2", "r1", text("Done.")),
+        json!({ "type": "last-prompt", "lastPrompt": "Count", "leafUuid": "a2" }),
+    ]));
+    assert_eq!(said(&taken.session).last().unwrap(), "Done.");
+    let children = taken.store.children(&taken.session.header);
+    assert_eq!(said(&children[0].session), ["> Count words", "Eleven."]);
+    let call = steps(&taken.session)[0].calls().next().unwrap();
+    let named = &call.outcome().unwrap().details["sessionId"];
+    assert_eq!(named, &json!(children[0].session.header.session));
+}

@@ -43,7 +43,10 @@ pub(super) fn branch<'a>(lines: &[Value], told: &[&'a Value]) -> Vec<&'a Value> 
         lines[*earlier]["uuid"].as_str()
     };
     let mut on: HashSet<&str> = HashSet::new();
-    let mut next = leaf(lines, &places).or(told.last().map(|line| text(&line["uuid"])));
+    // The program speaks of its own conversation, not of its agents'.
+    let is_side = told.first().is_some_and(|line| line["isSidechain"] == true);
+    let said = if is_side { None } else { leaf(lines, &places) };
+    let mut next = said.or(told.last().map(|line| text(&line["uuid"])));
     while let Some(at) = next
         && on.insert(at)
     {
