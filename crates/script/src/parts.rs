@@ -20,6 +20,7 @@ const PARTS: &[(&str, &str)] = &[
     ("events", include_str!("js/events.js")),
     ("files", include_str!("js/files.js")),
     ("foreign", include_str!("js/foreign.js")),
+    ("handles", include_str!("js/handles.js")),
     ("http", include_str!("js/http.js")),
     ("intl", include_str!("js/intl.js")),
     ("node", include_str!("js/node.js")),

@@ -458,6 +458,44 @@ async fn what_we_put_before_a_first_line_does_not_count_in_its_places() {
     }
 }
 
+#[tokio::test]
+async fn files_can_be_held_open_and_made_only_where_there_is_none() {
+    let shop = Shop::new();
+    shop.write("kept.txt", "kept");
+    let script = shop.tools(
+        "held.ts",
+        r#"
+import fs from "node:fs"
+import { open } from "node:fs/promises"
+export default { description: "d", args: {}, async execute() {
+  const said: string[] = []
+  const tried = (work: () => unknown) => { try { return String(work()) } catch (e) { return e.code } }
+  said.push(tried(() => fs.writeFileSync("kept.txt", "lost", { flag: "wx" })), tried(() => fs.openSync("kept.txt", "wx")), fs.readFileSync("kept.txt", "utf8"))
+  const fd = fs.openSync("new.txt", "w", 0o600)
+  fs.writeSync(fd, "one ")
+  fs.writeSync(fd, Buffer.from("xtwox"), 1, 3)
+  fs.fsyncSync(fd)
+  said.push(fs.readFileSync("new.txt", "utf8"), String(fs.fstatSync(fd).size))
+  fs.closeSync(fd)
+  said.push(tried(() => fs.writeSync(fd, "late")))
+  const target = Buffer.alloc(3)
+  const again = fs.openSync("new.txt", "r")
+  said.push(`${fs.readSync(again, target, 0, 3, null)}${target}`, `${fs.readSync(again, target, 0, 3, 4)}${target}`, tried(() => fs.writeSync(again, "no")))
+  const handle = await open("new.txt", "a")
+  await handle.write("!")
+  await handle.close()
+  said.push(await fs.promises.readFile("new.txt", "utf8"))
+  fs.linkSync("new.txt", "link.txt")
+  fs.utimesSync("new.txt", 1, new Date(5000))
+  said.push(String(fs.statSync("link.txt").mtimeMs), String(fs.statSync("link.txt").nlink))
+  return said.join("|")
+} }
+"#,
+    );
+    let said = shop.call(&script, "held", json!({})).await.unwrap();
+    assert_eq!(said, "EEXIST|EEXIST|kept|one two|7|EBADF|3one|3two|EBADF|one two!|5000|2");
+}
+
 /// What Node itself answers, for each of these.
 #[tokio::test]
 async fn a_command_line_is_taken_apart_as_node_does_it() {

@@ -4,6 +4,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -42,9 +43,9 @@ impl Host {
             "readdir" | "stat" | "realpath" | "readlink" => {
                 self.may_read(&path, Extent::Single, guard).await?;
             }
-            "rename" => {
+            "rename" | "link" => {
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
-                self.may_write(&[&path, &to], "rename", guard).await?;
+                self.may_write(&[&path, &to], op, guard).await?;
             }
             "copy" => {
                 self.may_read(&path, Extent::Tree, guard).await?;
@@ -85,7 +86,13 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
             if fs::metadata(path).is_ok_and(|facts| is_endless(&facts)) {
                 return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
             }
-            if payload["append"] == true {
+            if payload["exclusive"] == true {
+                fs::OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(place)?
+                    .write_all(&data)?;
+            } else if payload["append"] == true {
                 fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(&data)?;
             } else {
                 fs::write(path, data)?;
@@ -133,6 +140,16 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
                 fs::remove_dir(path)?;
             }
             Ok(Value::Null)
+        }
+        "link" => fs::hard_link(path, to).map(|()| Value::Null),
+        "utimes" => {
+            let time = |key: &str| {
+                let ms = payload[key].as_f64().unwrap_or(0.0).clamp(0.0, 1e14);
+                UNIX_EPOCH + Duration::from_secs_f64(ms / 1e3)
+            };
+            let times =
+                fs::FileTimes::new().set_accessed(time("atimeMs")).set_modified(time("mtimeMs"));
+            fs::File::open(path)?.set_times(times).map(|()| Value::Null)
         }
         "rename" => fs::rename(path, to).map(|()| Value::Null),
         "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),

@@ -67,10 +67,11 @@
     }
   }
   const same = (value) => value;
+  const timeOf = (time) => (time instanceof Date ? time.getTime() : Number(time) * 1000);
   // Each operation: what is sent, and what is made of the answer. Both forms of `fs` come of it.
   const operations = {
     readFile: (file, options) => ["readFile", { path: at(file) }, contentOf(options)],
-    writeFile: (file, data, options) => ["writeFile", { path: at(file), data: dataOf(data, options), append: options?.flag === "a", mode: options?.mode }, same],
+    writeFile: (file, data, options) => ["writeFile", { path: at(file), data: dataOf(data, options), append: options?.flag?.startsWith("a") === true, exclusive: options?.flag?.includes("x") === true, mode: options?.mode }, same],
     appendFile: (file, data, options) => ["writeFile", { path: at(file), data: dataOf(data, options), append: true }, same],
     readdir: (folder, options) => [
       "readdir",
@@ -90,6 +91,9 @@
     readlink: (file) => ["readlink", { path: at(file) }, same],
     symlink: (target, file) => ["symlink", { target: String(target), path: at(file) }, same],
     chmod: (file, mode) => ["chmod", { path: at(file), mode }, same],
+    link: (from, to) => ["link", { path: at(from), to: at(to) }, same],
+    utimes: (file, atime, mtime) => ["utimes", { path: at(file), atimeMs: timeOf(atime), mtimeMs: timeOf(mtime) }, same],
+    truncate: (file, length = 0) => ["writeFile", { path: at(file), data: H.encodeBase64(new Uint8Array(fs.readFileSync(file)).slice(0, length)) }, same],
     mkdtemp: (prefix) => ["mkdtemp", { path: at(prefix) }, same],
   };
   const promises = {};
@@ -146,12 +150,16 @@
   // Nothing is watched: what is asked for each time is always new.
   for (const name of ["watch", "watchFile"]) fs[name] = () => Object.assign(new Emitter(), { close() {}, ref() {}, unref() {} });
   fs.unwatchFile = () => {};
-  for (const name of ["open", "openSync", "close", "closeSync", "read", "readSync", "write", "writeSync", "utimes", "utimesSync", "opendir", "opendirSync", "truncateSync", "fsyncSync", "linkSync"]) {
+  // Files that are held open: read whole when they are opened, written when something was added.
+  for (const name of ["openSync", "closeSync", "readSync", "writeSync", "fsyncSync", "fdatasyncSync", "fstatSync", "ftruncateSync", "open", "close", "read", "write", "fsync", "fdatasync", "fstat", "ftruncate"]) {
+    fs[name] = (...given) => part("handles")[name](...given);
+  }
+  for (const name of ["opendir", "opendirSync"]) {
     fs[name] = () => {
       throw new Error(`fs.${name} is not available in Toolwright's script engine`);
     };
   }
   promises.watch = async function* () {};
-  promises.open = fs.open;
+  promises.open = async (...given) => part("handles").handle(...given);
   return { fs, promises, at, encodingOf, dataOf };
 })
