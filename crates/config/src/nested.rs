@@ -46,6 +46,7 @@ pub(crate) const INSIDE: &[(&[&str], &str, &[&str])] = &[
             "enabled",
             "timeout",
             "required",
+            "sandbox",
         ],
     ),
     (&["provider", "*"], "ProviderSettings", &["name", "npm", "api", "env", "options", "models"]),

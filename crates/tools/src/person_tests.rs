@@ -54,7 +54,8 @@ async fn answers_come_back_as_pairs_and_an_empty_one_says_so() {
         outcome.output
     );
     assert_eq!(outcome.title, "Asked 2 questions");
-    assert_eq!(outcome.details, json!({"answers": [["red", "blue"], []]}));
+    let details = json!({"answers": [["red", "blue"], []], "questions": ["Which?", "Why?"]});
+    assert_eq!(outcome.details, details);
     let inquiries = kit.door.inquiries.lock().unwrap();
     assert!(inquiries[0].items[0].custom && inquiries[0].items[0].multiple);
     assert!(kit.asked().is_empty(), "asking needs no permission");

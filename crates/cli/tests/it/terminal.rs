@@ -243,10 +243,10 @@ fn agents_at_work_are_looked_at_and_their_questions_come_in_order() {
     let terminal = ready(&folder, &[]);
     terminal.keys("go\r");
     terminal.wait_for("(+1 more)");
-    terminal.wait_for("? [general] touch");
+    terminal.wait_for("? [general] run this?");
     terminal.keys("y");
     terminal.wait_until("the other question", |screen| {
-        screen.contains("? [general] touch") && !screen.contains("(+1 more)")
+        screen.contains("? [general] run this?") && !screen.contains("(+1 more)")
     });
     terminal.keys("y");
     terminal.wait_for("All is done.");

@@ -12,6 +12,7 @@ mod direct_forms;
 mod direct_sets;
 mod direct_word;
 mod floor;
+mod grammar;
 mod harmless;
 mod parse;
 mod paths;

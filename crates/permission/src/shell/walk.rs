@@ -1,12 +1,11 @@
 //! Commands read off the tree that the grammar of bash makes of a line.
 
-use std::cell::RefCell;
-
-use tree_sitter::{Node, Parser};
+use tree_sitter::Node;
 
 use super::direct_sets::{is_among, sets};
+use super::grammar::tree_of;
 use super::parse::{Input, Parsed, Raw, Redirect, is_powerful};
-use super::word::{Variables, Word, Words};
+use super::word::{Variables, Word, Words, is_stretched};
 use super::{Folder, When};
 
 /// Levels of a tree that are looked at: nobody nests deeper, and the stack has an end.
@@ -17,11 +16,6 @@ const FOLDERS_CAP: usize = 16;
 
 /// Pieces of a line in doubt that are looked at by themselves.
 const FRAGMENTS_CAP: usize = 64;
-
-thread_local! {
-    /// Made once: a parser holds buffers that are worth keeping.
-    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
-}
 
 /// The commands of a line, in addition to what is known of it already.
 pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed {
@@ -35,14 +29,26 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
     let variables = Variables::new();
     let folders = folders.to_vec();
     let (functions, calls) = (Vec::new(), super::floor::Calls::default());
-    let (depth, beside, unsure, around) = (0, 0, 0, None);
-    let mut walk =
-        Walk { line, parsed, variables, folders, functions, calls, depth, beside, unsure, around };
+    let (depth, beside, unsure, around, stretched) = (0, 0, 0, None, false);
+    let mut walk = Walk {
+        line,
+        parsed,
+        variables,
+        folders,
+        functions,
+        calls,
+        depth,
+        beside,
+        unsure,
+        around,
+        stretched,
+    };
     walk.visit(tree.root_node());
     let floor = walk.calls.bomb();
+    let is_whole = !tree.root_node().has_error() && !walk.stretched;
     let mut parsed = walk.parsed;
     parsed.floor = floor;
-    if tree.root_node().has_error() {
+    if !is_whole {
         add_fragments(line, &mut parsed);
     }
     if parsed.commands.is_empty() && !line.trim().is_empty() && parsed.problems.is_empty() {
@@ -67,22 +73,6 @@ fn add_fragments(line: &str, parsed: &mut Parsed) {
     }
 }
 
-fn tree_of(line: &str) -> Option<tree_sitter::Tree> {
-    // The grammar's scanner hands characters to C functions that are defined for bytes only, and reads
-    // out of bounds for others. To a shell they are letters like any other.
-    let shadow: Vec<u8> = line.bytes().map(|b| if b.is_ascii() { b } else { b'x' }).collect();
-    PARSER.with_borrow_mut(|parser| {
-        if parser.is_none() {
-            let mut new = Parser::new();
-            new.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
-            *parser = Some(new);
-        }
-        let parser = parser.as_mut()?;
-        parser.reset();
-        parser.parse(&shadow, None)
-    })
-}
-
 struct Walk<'a, 't> {
     line: &'a str,
     parsed: Parsed,
@@ -98,6 +88,8 @@ struct Walk<'a, 't> {
     /// The redirected statement whose command is looked at next. Asking a node for what stands around it
     /// would search the whole tree.
     around: Option<Node<'t>>,
+    /// A test took commands behind it for its own.
+    stretched: bool,
 }
 
 impl<'t> Walk<'_, 't> {
@@ -144,6 +136,11 @@ impl<'t> Walk<'_, 't> {
                 self.beside = beside;
                 self.functions.pop();
                 self.perhaps(known);
+            }
+            "test_command" if is_stretched(self.text(node)) => {
+                self.stretched = true;
+                self.parsed.problem("it could not be parsed as a whole");
+                self.children(node);
             }
             "redirected_statement" => self.redirected(node),
             "list" => self.list(node),

@@ -361,6 +361,18 @@ fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     None
 }
 
+/// Whether what the grammar takes for a test (`[ … ]`, `[[ … ]]`) holds what no test can hold: it now and
+/// then ends one at a later bracket, and the commands between are lost.
+pub(super) fn is_stretched(test: &str) -> bool {
+    let double = test.starts_with("[[");
+    let close = if double { "]]" } else { "]" };
+    let inner = test.strip_suffix(close).unwrap_or(test);
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with([';', '&', '|', ')', '<', '>']);
+    let closes = inner.split_whitespace().any(|word| word.strip_prefix(close).is_some_and(ends));
+    let joins = ["&&", "||", ";", "|", "&", "\n"].iter().any(|sign| inner.contains(sign));
+    closes || joins && !double
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,5 +394,23 @@ mod tests {
         assert_eq!(ansi_c("$'a\\'b'").as_deref(), Some("a'b"));
         assert_eq!(ansi_c("$'a\\0b'"), None);
         assert_eq!(ansi_c("$'\\cA'"), None);
+    }
+
+    #[test]
+    fn a_test_that_holds_what_no_test_can_is_stretched() {
+        for (text, expected) in [
+            ("[ -d / ] && rm -rf / || true ]", true),
+            ("[ -d / && rm x ]", true),
+            ("[ a ]; rm x ]", true),
+            ("[ a\nrm x ]", true),
+            ("[[ -d / ]] && rm -rf / || x ]]", true),
+            ("[[ a ]]; rm x ]]", true),
+            ("[ -d / ]", false),
+            ("[ \"$a\" = b -a ! -f c ]", false),
+            ("[[ $a == b && -f c || -d d ]]", false),
+            ("[[ $a =~ ^[[:alpha:]]+$ ]]", false),
+        ] {
+            assert_eq!(is_stretched(text), expected, "{text}");
+        }
     }
 }
