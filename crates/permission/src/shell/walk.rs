@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::direct_sets::{is_among, sets};
 use super::grammar::tree_of;
 use super::parse::{Input, Parsed, Raw, Redirect, is_powerful};
-use super::word::{Variables, Word, Words, is_stretched};
+use super::word::{Variables, Word, Words, has_bare_blank, is_stretched};
 use super::{Folder, When};
 
 /// Levels of a tree that are looked at: nobody nests deeper, and the stack has an end.
@@ -389,7 +389,9 @@ impl<'t> Walk<'_, 't> {
             // A line end before a backslash is taken for a letter of the next word.
             let text = self.text(child);
             let begins = text.starts_with(char::is_whitespace);
-            if joins || splits || begins {
+            // `] ]` is taken for one word.
+            let holds = child.kind() == "word" && has_bare_blank(text);
+            if joins || splits || begins || holds {
                 self.parsed.problem("it could not be parsed as a whole");
             }
         }

@@ -361,6 +361,16 @@ fn first_brace(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     None
 }
 
+/// Whether there is a blank that no backslash stands before.
+pub(super) fn has_bare_blank(word: &str) -> bool {
+    let mut escaped = false;
+    word.chars().any(|letter| {
+        let bare = letter.is_whitespace() && !escaped;
+        escaped = letter == '\\' && !escaped;
+        bare
+    })
+}
+
 /// Whether what the grammar takes for a test (`[ … ]`, `[[ … ]]`) holds what no test can hold: it now and
 /// then ends one at a later bracket, and the commands between are lost.
 pub(super) fn is_stretched(test: &str) -> bool {
