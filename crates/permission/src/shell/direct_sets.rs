@@ -104,6 +104,8 @@ impl<'a> Direct<'a> {
             _ => return Some(None),
         };
         let name = &rest[..length];
+        // The shell's own, and no variable to the grammar.
+        (name != "_").then_some(())?;
         self.at += length + 1 + usize::from(adds);
         if self.peek() == Some(b'(') {
             self.array()?;

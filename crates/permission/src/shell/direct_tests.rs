@@ -119,6 +119,7 @@ fn whatever_is_not_certain_is_left_to_the_grammar() {
         "time a",
         "coproc a",
         "A+=1 b",
+        "_+=y",
         "a[0]=1 b",
         "$a b",
         "~/a b",
