@@ -1,7 +1,7 @@
 //! One connection to a server, and requests over it: each with a deadline that signs of life move,
 //! and a way out.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,9 @@ pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(60 * 60);
 
 /// How often a server may ask for something before it answers.
 const ROUNDS_CAP: usize = 10;
+
+/// What a server wanted to know before it answers, and its own note of where it was.
+type Given = (Option<BTreeMap<String, Value>>, Option<String>);
 
 /// How long telling a server that nobody waits any more may take.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -123,33 +126,22 @@ impl Live {
         arguments: JsonObject,
         waiting: &Waiting<'_>,
     ) -> Result<Value, CallError> {
-        let mut params =
-            CallToolRequestParams::new(name.to_owned()).with_arguments(arguments.clone());
-        for _ in 0..ROUNDS_CAP {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let answer = match self.ask(request, waiting).await {
-                Err(CallError::Refused(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                    let refused = Err(CallError::Refused(error));
-                    return self.call_as_task(name, &arguments, waiting, refused).await;
-                }
-                answer => answer?,
-            };
-            match answer {
-                ServerResult::InputRequiredResult(more) => {
-                    let (responses, state) = self.give(more, waiting).await?;
-                    params.input_responses = responses;
-                    params.request_state = state;
-                }
-                other => {
-                    let answer = plain(other)?;
-                    if crate::tasks::is_wanted(&answer, name) {
-                        return self.call_as_task(name, &arguments, waiting, Ok(answer)).await;
-                    }
-                    return Ok(answer);
-                }
+        let call = |(responses, state): Given| {
+            let mut params =
+                CallToolRequestParams::new(name.to_owned()).with_arguments(arguments.clone());
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::CallToolRequest(CallToolRequest::new(params))
+        };
+        match self.in_rounds(call, waiting).await {
+            Err(CallError::Refused(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                let refused = Err(CallError::Refused(error));
+                self.call_as_task(name, &arguments, waiting, refused).await
             }
+            Ok(answer) if crate::tasks::is_wanted(&answer, name) => {
+                self.call_as_task(name, &arguments, waiting, Ok(answer)).await
+            }
+            answer => answer,
         }
-        Err(too_many_rounds())
     }
 
     pub(crate) async fn read_resource(
@@ -157,20 +149,12 @@ impl Live {
         uri: &str,
         waiting: &Waiting<'_>,
     ) -> Result<Value, CallError> {
-        let mut params = ReadResourceRequestParams::new(uri);
-        for _ in 0..ROUNDS_CAP {
-            let request =
-                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()));
-            match self.ask(request, waiting).await? {
-                ServerResult::InputRequiredResult(more) => {
-                    let (responses, state) = self.give(more, waiting).await?;
-                    params.input_responses = responses;
-                    params.request_state = state;
-                }
-                other => return plain(other),
-            }
-        }
-        Err(too_many_rounds())
+        let read = |(responses, state): Given| {
+            let mut params = ReadResourceRequestParams::new(uri);
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+        };
+        self.in_rounds(read, waiting).await
     }
 
     pub(crate) async fn get_prompt(
@@ -179,15 +163,24 @@ impl Live {
         arguments: JsonObject,
         waiting: &Waiting<'_>,
     ) -> Result<Value, CallError> {
-        let mut params = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let get = |(responses, state): Given| {
+            let mut params = GetPromptRequestParams::new(name).with_arguments(arguments.clone());
+            (params.input_responses, params.request_state) = (responses, state);
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+        };
+        self.in_rounds(get, waiting).await
+    }
+
+    /// Asks again, with what the server wanted to know, until it has an answer.
+    async fn in_rounds(
+        &self,
+        request: impl Fn(Given) -> ClientRequest,
+        waiting: &Waiting<'_>,
+    ) -> Result<Value, CallError> {
+        let mut given = Given::default();
         for _ in 0..ROUNDS_CAP {
-            let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()));
-            match self.ask(request, waiting).await? {
-                ServerResult::InputRequiredResult(more) => {
-                    let (responses, state) = self.give(more, waiting).await?;
-                    params.input_responses = responses;
-                    params.request_state = state;
-                }
+            match self.ask(request(given), waiting).await? {
+                ServerResult::InputRequiredResult(more) => given = self.give(more, waiting).await?,
                 other => return plain(other),
             }
         }
@@ -289,10 +282,9 @@ impl Live {
         &self,
         more: InputRequiredResult,
         waiting: &Waiting<'_>,
-    ) -> Result<(Option<std::collections::BTreeMap<String, Value>>, Option<String>), CallError>
-    {
+    ) -> Result<Given, CallError> {
         let call = Some(&*waiting.known.call);
-        let mut responses = std::collections::BTreeMap::new();
+        let mut responses = BTreeMap::new();
         for (key, request) in more.input_requests.unwrap_or_default() {
             let answer = async {
                 match request {

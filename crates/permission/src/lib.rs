@@ -20,6 +20,6 @@ pub use policy::{Judgement, PLAN_FILES, Policy, Request};
 pub use rule::{Action, Layer, LayerKind, Rule};
 pub use shell::{
     Analysis, Below, Folder, Obeys, ShellCommand, Touch, TouchKind, When, Word, analyse,
-    is_raw_device, readings, reprint,
+    is_raw_device, mentions, readings, reprint,
 };
 pub use wildcard::matches;

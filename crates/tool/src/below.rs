@@ -57,7 +57,7 @@ pub(crate) fn secrets(folder: &Path, below: &Below, workspace: &Workspace) -> Ve
 }
 
 /// Whether somebody wants to be asked before it is read. The rules themselves say so in the end.
-fn is_asked(path: &Path, workspace: &Workspace) -> bool {
+pub(crate) fn is_asked(path: &Path, workspace: &Workspace) -> bool {
     let relative = workspace.relative(path);
     let full = path.to_string_lossy();
     let covers = |pattern: &String| matches(&relative, pattern) || matches(&full, pattern);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use toolwright_permission::{
-    Analysis, Folder, Request, ShellCommand, Touch, TouchKind, When, analyse,
+    Analysis, Folder, Request, ShellCommand, Touch, TouchKind, When, analyse, mentions,
 };
 
 use crate::access::{Access, Extent, Plan};
@@ -64,6 +64,9 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
             found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
         }
     }
+    if contained {
+        found.extend(mentioned(line, &commands, directory, workspace));
+    }
     if commands.iter().all(|command| command.only_moves) && doubt.is_some() {
         // Nothing that rules could be about, and still nobody knows what it does.
         let whole = Request {
@@ -93,6 +96,60 @@ pub(crate) fn floor(line: &str, directory: &Path, workspace: &Workspace) -> Opti
         }
     }
     found
+}
+
+/// Files that the line names, that somebody wants to be asked about, and of which no command in it is known
+/// to do something: what runs inside a fence is not asked about, so nobody else would notice
+/// `python -c "open('.env')"`.
+fn mentioned(
+    line: &str,
+    commands: &[ShellCommand],
+    directory: &Path,
+    workspace: &Workspace,
+) -> Vec<Request> {
+    let texts: Vec<&str> = commands.iter().map(|command| command.text.as_str()).collect();
+    let is_known = |name: &str| {
+        commands.iter().flat_map(|command| &command.touches).any(|touch| touch.path == name)
+    };
+    let mut from: Vec<PathBuf> = vec![directory.to_owned()];
+    from.extend(commands.iter().flat_map(|c| places(&c.folders, directory, workspace)));
+    from.sort();
+    from.dedup();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for name in mentions(line, &texts).into_iter().filter(|name| !is_known(name)) {
+        for from in &from {
+            found.extend(named(name, from, workspace));
+        }
+    }
+    found.sort();
+    found.dedup();
+    let touch = Touch {
+        path: String::new(),
+        kind: TouchKind::Read,
+        pattern: false,
+        folders: Vec::new(),
+        below: None,
+    };
+    found.into_iter().flat_map(|path| of_touch(&touch, path, false, true, workspace)).collect()
+}
+
+/// Secrets that a name may stand for. In front of it there may be something that is computed
+/// (`$PWD/.env`).
+fn named(name: &str, from: &Path, workspace: &Workspace) -> Vec<PathBuf> {
+    let ends = name.match_indices('/').map(|(at, _)| &name[at + 1..]);
+    let ends = std::iter::once(name).chain(ends).filter(|end| !end.is_empty());
+    let paths = ends.flat_map(|end| match end.contains(['*', '?']) {
+        true if is_telling(end) => matching(from, end, workspace).unwrap_or_default(),
+        true => Vec::new(),
+        false => vec![step(from, end, workspace)],
+    });
+    let is_asked = |path: &PathBuf| below::is_asked(path, workspace) && path.is_file();
+    paths.filter(is_asked).collect()
+}
+
+/// Whether a pattern says more than that there is something: `.*` stands in every expression.
+fn is_telling(pattern: &str) -> bool {
+    pattern.bytes().filter(u8::is_ascii_alphanumeric).count() > 0
 }
 
 fn of_command(command: &ShellCommand, harmless: bool, doubt: &Option<String>) -> Request {

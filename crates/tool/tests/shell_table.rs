@@ -10,7 +10,7 @@ use toolwright_permission::{
     Action, Layer, LayerKind, Mode, Policy, Request, Rule, Stance, analyse, readings, reprint,
     shipped_defaults,
 };
-use toolwright_tool::{Access, Plan, Workspace};
+use toolwright_tool::{Access, Containment, Plan, Workspace};
 
 struct Case {
     decision: Action,
@@ -308,4 +308,41 @@ fn rules_that_people_wrote_for_reading_count_for_searches_through_folders() {
         assert_eq!(folder.decide(&policy, command), expected, "{command}");
     }
     assert_eq!(folder.decide(&defaults(), "grep -r x ."), Action::Allow, "without such rules");
+}
+
+/// Inside a fence nobody is asked about commands. Secrets are asked about all the same, wherever the line
+/// names one.
+#[test]
+fn a_secret_that_a_script_or_a_loop_names_is_asked_about_inside_a_fence() {
+    let folder = folder();
+    fs::write(folder.root.join("sub/.env"), "KEY=2\n").unwrap();
+    let fence = || Containment { is_closed: true, ..Containment::default() };
+    let workspace = folder.workspace.clone().contained(fence);
+    let folder = Folder { workspace, ..folder };
+    for command in [
+        "for f in .env; do cat $f; done",
+        "for f in .e*; do cat \"$f\"; done",
+        "python3 -c \"print(open('.env').read())\"",
+        "python3 - <<'E'\nprint(open('.env').read())\nE",
+        "node -e 'console.log(fs.readFileSync(\"./.env\", \"utf8\"))'",
+        "F=.env ./show.sh",
+        "echo .env | xargs cat",
+        "cd sub && python3 -c \"open('.env')\"",
+        "ruby -e 'puts File.read(ENV[\"PWD\"] + \"/.env\")'",
+        "cat $PWD/.env",
+    ] {
+        assert_eq!(folder.decide(&defaults(), command), Action::Ask, "{command}");
+    }
+    for command in [
+        "echo .env >> .gitignore",
+        "git commit -m 'Leave .env out'",
+        "[ -f .env ] && make",
+        "cat > notes.md <<'E'\nPut it into .env\nE",
+        "python3 -c \"import re; re.match('.*', 'x')\"",
+        "python3 -c \"open('.env.example')\"",
+        "make",
+        "rm .env",
+    ] {
+        assert_eq!(folder.decide(&defaults(), command), Action::Allow, "{command}");
+    }
 }

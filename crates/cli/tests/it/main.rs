@@ -60,6 +60,7 @@ mod trust;
 mod tui;
 mod tui_face;
 mod tui_fuzz;
+mod tui_kit;
 mod tui_raw;
 mod tui_terminal;
 mod tui_tmux;

@@ -1,17 +1,14 @@
 //! What a person can do in the terminal interface, through a real terminal, against the scripted model.
 
 use serde_json::json;
-use toolwright_testkit::{Answer, Folder, ModelServer, Reply, Terminal, Wire, eventually};
+use toolwright_testkit::{Answer, Folder, ModelServer, Reply, Terminal, eventually};
 
 use crate::mcp::{config, fake};
-use crate::{folder, results};
-
-fn place(server: &ModelServer) -> Folder {
-    folder().with_model(server, Wire::Anthropic)
-}
+use crate::results;
+use crate::tui_kit::{MODEL, last_words, leave, place};
 
 fn start(folder: &Folder, arguments: &[&str]) -> Terminal {
-    let all: Vec<&str> = ["-m", "anthropic/m"].iter().chain(arguments).copied().collect();
+    let all: Vec<&str> = MODEL.iter().chain(arguments).copied().collect();
     Terminal::start(folder, &all, 100, 34)
 }
 
@@ -19,18 +16,6 @@ fn ready(folder: &Folder, arguments: &[&str]) -> Terminal {
     let terminal = start(folder, arguments);
     terminal.wait_for("anthropic/m");
     terminal
-}
-
-fn leave(terminal: &mut Terminal) {
-    terminal.wait_for("Ask anything");
-    terminal.keys("\x04");
-    assert_eq!(terminal.wait(), Some(0));
-}
-
-/// What the model was told last by the person.
-fn last_words(server: &ModelServer) -> String {
-    let request = server.last_request();
-    request.messages().last().map(|m| m["content"].to_string()).unwrap_or_default()
 }
 
 #[test]

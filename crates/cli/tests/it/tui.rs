@@ -2,36 +2,17 @@
 
 use serde_json::json;
 use toolwright_testkit::{
-    Answer, Folder, ModelServer, Reply, Terminal, Wire, eventually, processes_with,
+    Answer, Folder, ModelServer, Reply, Terminal, eventually, processes_with,
 };
 
+use crate::tui_kit::{MODEL, last_words, leave, place};
 use crate::{folder, results};
-
-const MODEL: [&str; 2] = ["-m", "anthropic/m"];
-
-fn place(server: &ModelServer) -> Folder {
-    folder().with_model(server, Wire::Anthropic)
-}
 
 fn start(folder: &Folder, arguments: &[&str]) -> Terminal {
     let all: Vec<&str> = MODEL.iter().chain(arguments).copied().collect();
     let terminal = Terminal::start(folder, &all, 90, 30);
     terminal.wait_for("anthropic/m");
     terminal
-}
-
-/// Leaves once nothing is at work any more.
-fn leave(terminal: &mut Terminal) {
-    terminal.wait_for("Ask anything");
-    terminal.keys("\x04");
-    assert_eq!(terminal.wait(), Some(0));
-}
-
-/// What the model was told last by the person.
-fn last_words(server: &ModelServer) -> String {
-    let request = server.last_request();
-    let message = request.messages().last().cloned().unwrap_or_default();
-    message["content"].to_string()
 }
 
 #[test]

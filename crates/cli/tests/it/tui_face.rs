@@ -5,14 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 use toolwright_testkit::{Answer, Folder, ModelServer, Terminal, Wire, eventually};
 
-use crate::folder;
 use crate::mcp::{config, fake};
-
-const MODEL: [&str; 2] = ["-m", "anthropic/m"];
-
-fn place(server: &ModelServer) -> Folder {
-    folder().with_model(server, Wire::Anthropic)
-}
+use crate::tui_kit::{MODEL, place};
 
 /// A picture of two colours, as large as it is said.
 fn png(width: u32, height: u32) -> Vec<u8> {
@@ -130,16 +124,25 @@ fn a_resource_in_words_that_steer_is_read_too() {
     assert!(body.contains("the content of fake://notes"), "{body}");
 }
 
-#[test]
-fn a_list_lies_over_the_screen_and_leaves_it_as_it_was() {
-    let lines: String = (1..=60).map(|n| format!("line {n}\n\n")).collect();
-    let server = ModelServer::start([Answer::text(&lines)]);
-    let folder = place(&server);
-    let terminal = Terminal::start(&folder, &MODEL, 80, 24);
+/// An answer that is longer than the screen.
+fn sixty_lines() -> Answer {
+    Answer::text(&(1..=60).map(|n| format!("line {n}\n\n")).collect::<String>())
+}
+
+fn after_sixty_lines(folder: &Folder) -> Terminal {
+    let terminal = Terminal::start(folder, &MODEL, 80, 24);
     terminal.wait_for("anthropic/m");
     terminal.keys("count\r");
     terminal.wait_for("line 60");
     terminal.wait_for("Ask anything");
+    terminal
+}
+
+#[test]
+fn a_list_lies_over_the_screen_and_leaves_it_as_it_was() {
+    let server = ModelServer::start([sixty_lines()]);
+    let folder = place(&server);
+    let terminal = after_sixty_lines(&folder);
     let before = terminal.screen();
     for keys in ["\x18m", "\x1bOP"] {
         terminal.keys(keys);
@@ -152,18 +155,13 @@ fn a_list_lies_over_the_screen_and_leaves_it_as_it_was() {
 
 #[test]
 fn the_prompt_stays_in_the_last_rows_when_a_question_is_answered() {
-    let lines: String = (1..=60).map(|n| format!("line {n}\n\n")).collect();
     let server = ModelServer::start([
-        Answer::text(&lines),
+        sixty_lines(),
         Answer::call("bash", json!({"command": "touch /etc/never"})),
         Answer::text("As you like."),
     ]);
     let folder = place(&server);
-    let terminal = Terminal::start(&folder, &MODEL, 80, 24);
-    terminal.wait_for("anthropic/m");
-    terminal.keys("count\r");
-    terminal.wait_for("line 60");
-    terminal.wait_for("Ask anything");
+    let terminal = after_sixty_lines(&folder);
     terminal.keys("touch\r");
     terminal.wait_for("Yes, once");
     terminal.keys("n");

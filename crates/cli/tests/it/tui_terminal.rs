@@ -3,16 +3,11 @@
 
 use serde_json::json;
 use toolwright_testkit::{
-    Answer, Folder, ModelServer, Reply, Terminal, Wire, eventually, processes_with,
+    Answer, Folder, ModelServer, Reply, Terminal, eventually, processes_with,
 };
 
 use crate::folder;
-
-const MODEL: [&str; 2] = ["-m", "anthropic/m"];
-
-fn place(server: &ModelServer) -> Folder {
-    folder().with_model(server, Wire::Anthropic)
-}
+use crate::tui_kit::{MODEL, place};
 
 /// `tw` as a job of a shell.
 fn in_a_shell(folder: &Folder) -> Terminal {

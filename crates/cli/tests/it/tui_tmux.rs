@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::json;
-use toolwright_testkit::{Answer, Folder, ModelServer, Reply, Wire, eventually};
+use toolwright_testkit::{Answer, Folder, ModelServer, Reply, eventually};
 
-use crate::{folder, results};
+use crate::results;
+use crate::tui_kit::place;
 
 /// A server of our own with one window.
 struct Tmux {
@@ -95,10 +96,6 @@ impl Drop for Tmux {
     fn drop(&mut self) {
         self.run(&["kill-server"]);
     }
-}
-
-fn place(server: &ModelServer) -> Folder {
-    folder().with_model(server, Wire::Anthropic)
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod direct_word;
 mod floor;
 mod grammar;
 mod harmless;
+mod mentions;
 mod parse;
 mod paths;
 mod plain;
@@ -29,6 +30,7 @@ mod tests;
 use parse::{Raw, Reader};
 
 pub use floor::is_raw_device;
+pub use mentions::mentions;
 pub use print::reprint;
 pub use word::Word;
 
@@ -168,6 +170,11 @@ pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
     }
     let mut direct = analyse_by(line, Reader::First);
     let mut grammar = analyse_by(line, Reader::Grammar);
+    // It may give up on a line inside the line: `bash -c 'x\@'`.
+    let unread = |problem: &String| problem == parse::UNREAD || !direct.unknown.contains(problem);
+    if grammar.unknown.iter().any(unread) {
+        return None;
+    }
     let weaken = |own: &mut [Folder], other: &[Folder]| {
         let unsure = own.iter_mut().zip(other).filter(|(_, other)| other.when == When::Perhaps);
         unsure.for_each(|(own, _)| own.when = When::Perhaps);

@@ -4,6 +4,9 @@
 use super::Folder;
 use super::word::Word;
 
+/// What is said of a line that a reader cannot make sense of.
+pub(super) const UNREAD: &str = "it could not be parsed as a whole";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) to: Word,

@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::direct_sets::{is_among, sets};
 use super::grammar::tree_of;
-use super::parse::{Input, Parsed, Raw, Redirect, is_powerful};
+use super::parse::{Input, Parsed, Raw, Redirect, UNREAD, is_powerful};
 use super::word::{Variables, Word, Words, has_bare_blank, is_stretched};
 use super::{Folder, When};
 
@@ -20,11 +20,11 @@ const FRAGMENTS_CAP: usize = 64;
 /// The commands of a line, in addition to what is known of it already.
 pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed {
     let Some(tree) = tree_of(line) else {
-        parsed.problem("it could not be parsed");
+        parsed.problem(UNREAD);
         return parsed;
     };
     if tree.root_node().has_error() {
-        parsed.problem("it could not be parsed as a whole");
+        parsed.problem(UNREAD);
     }
     let variables = Variables::new();
     let folders = folders.to_vec();
@@ -139,7 +139,7 @@ impl<'t> Walk<'_, 't> {
             }
             "test_command" if is_stretched(self.text(node)) => {
                 self.stretched = true;
-                self.parsed.problem("it could not be parsed as a whole");
+                self.parsed.problem(UNREAD);
                 self.children(node);
             }
             "redirected_statement" => self.redirected(node),
@@ -364,7 +364,7 @@ impl<'t> Walk<'_, 't> {
             digits.len() < before.len() && digits.ends_with([' ', '\t', '\n', ';', '|', '&']);
         let descriptor = node.child_by_field_name("descriptor").map(|node| self.text(node));
         if descriptor.is_some_and(|text| text.contains('-')) || descriptor.is_none() && alone {
-            self.parsed.problem("it could not be parsed as a whole");
+            self.parsed.problem(UNREAD);
         }
     }
 
@@ -392,7 +392,7 @@ impl<'t> Walk<'_, 't> {
             // `] ]` is taken for one word.
             let holds = child.kind() == "word" && has_bare_blank(text);
             if joins || splits || begins || holds {
-                self.parsed.problem("it could not be parsed as a whole");
+                self.parsed.problem(UNREAD);
             }
         }
     }

@@ -13,11 +13,7 @@
     const encoding = encodingOf(options);
     return encoding ? bytes.toString(encoding) : bytes;
   };
-  class Stats {
-    constructor(given) {
-      Object.assign(this, given);
-      for (const name of ["mtime", "atime", "ctime", "birthtime"]) this[name] = new Date(this[`${name}Ms`] ?? this.mtimeMs);
-    }
+  class Entry {
     isFile() {
       return this.kind === "file";
     }
@@ -40,30 +36,17 @@
       return false;
     }
   }
-  class Dirent {
+  class Stats extends Entry {
+    constructor(given) {
+      super();
+      Object.assign(this, given);
+      for (const name of ["mtime", "atime", "ctime", "birthtime"]) this[name] = new Date(this[`${name}Ms`] ?? this.mtimeMs);
+    }
+  }
+  class Dirent extends Entry {
     constructor(given, parent) {
+      super();
       Object.assign(this, { name: given.name, kind: given.kind, parentPath: parent, path: parent });
-    }
-    isFile() {
-      return this.kind === "file";
-    }
-    isDirectory() {
-      return this.kind === "folder";
-    }
-    isSymbolicLink() {
-      return this.kind === "link";
-    }
-    isBlockDevice() {
-      return false;
-    }
-    isCharacterDevice() {
-      return false;
-    }
-    isFIFO() {
-      return false;
-    }
-    isSocket() {
-      return false;
     }
   }
   const same = (value) => value;
