@@ -23,7 +23,7 @@ const MATCHES_CAP: usize = 256;
 const ENTRIES_CAP: usize = 4_096;
 
 pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> Vec<Request> {
-    let Analysis { commands, unknown, tainted, mut floor } = analyse(line);
+    let Analysis { commands, unknown, tainted, mut floor, rough } = analyse(line);
     let doubt = (!unknown.is_empty()).then(|| unknown.join("; "));
     let mut found: Vec<Request> = Vec::new();
     // In a sandbox the kernel keeps what is written where it belongs; what is read still counts.
@@ -64,6 +64,7 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
             found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
         }
     }
+    floor = floor.or_else(|| refusal_of(&rough, directory, workspace));
     if contained {
         found.extend(mentioned(line, &commands, directory, workspace));
     }
@@ -89,13 +90,8 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
 pub(crate) fn floor(line: &str, directory: &Path, workspace: &Workspace) -> Option<String> {
     let analysis = analyse(line);
     let touches = analysis.commands.iter().flat_map(|command| &command.touches);
-    let mut found = analysis.floor.clone();
-    for touch in touches {
-        for (from, path) in paths(touch, directory, workspace) {
-            found = found.or_else(|| refusal(touch, &from, &path, workspace));
-        }
-    }
-    found
+    let touches = touches.chain(&analysis.rough);
+    analysis.floor.clone().or_else(|| refusal_of(touches, directory, workspace))
 }
 
 /// Files that the line names, that somebody wants to be asked about, and of which no command in it is known
@@ -300,6 +296,17 @@ fn of_touch(
         Request { advisory, contained: contained && !reads, ..request }
     };
     requests.into_iter().map(soften).collect()
+}
+
+fn refusal_of<'t>(
+    touches: impl IntoIterator<Item = &'t Touch>,
+    directory: &Path,
+    workspace: &Workspace,
+) -> Option<String> {
+    touches.into_iter().find_map(|touch| {
+        let mut paths = paths(touch, directory, workspace).into_iter();
+        paths.find_map(|(from, path)| refusal(touch, &from, &path, workspace))
+    })
 }
 
 /// What nobody can want to be done to a path.

@@ -346,3 +346,53 @@ fn a_secret_that_a_script_or_a_loop_names_is_asked_about_inside_a_fence() {
         assert_eq!(folder.decide(&defaults(), command), Action::Allow, "{command}");
     }
 }
+
+/// What is too long or too deep to be taken apart is asked about, and nobody may be there who asks back.
+#[test]
+fn the_floor_holds_for_what_is_too_much_to_be_taken_apart() {
+    let folder = folder();
+    let policy = defaults().with_mode(Mode::Auto);
+    let many: Vec<String> = (1..80).map(|at| format!("a{at}")).collect();
+    let nest = |open: &str, close: &str, count: usize, inner: &str| {
+        format!("{} {inner} {}", open.repeat(count), close.repeat(count))
+    };
+    let quoted = |line: &str| format!("bash -c '{}'", line.replace('\'', "'\\''"));
+    let shells = |count: usize, line: &str| (0..count).fold(line.to_owned(), |l, _| quoted(&l));
+    let hidden = |inner: &str| {
+        vec![
+            format!("{} {inner}", "true;".repeat(1_200)),
+            format!("{} bash -c '{inner}'", "true;".repeat(1_200)),
+            format!("echo {}; {inner}", "x".repeat(70_000)),
+            nest("{ ", ";}", 410, inner),
+            nest("( ", ")", 210, inner),
+            shells(7, inner),
+            format!("{}\n{inner}", "cat <<E\nE\n".repeat(60)),
+        ]
+    };
+    for inner in
+        ["rm -rf /", "rm -rf ~", "mkfs.ext4 /dev/sda1", "echo x > /dev/sda", "cd / && rm -rf *"]
+    {
+        for line in hidden(inner) {
+            let shown: String = line.chars().take(60).collect();
+            assert_eq!(folder.decide(&policy, &line), Action::Deny, "{inner} in {shown}");
+        }
+    }
+    for line in hidden("rm -rf build").into_iter().chain(hidden("ls -la")) {
+        let shown: String = line.chars().take(60).collect();
+        assert_eq!(folder.decide(&policy, &line), Action::Allow, "{shown}");
+        assert_eq!(folder.decide(&defaults(), &line), Action::Ask, "{shown}");
+    }
+    for line in [
+        format!("rm -rf {{{},/}}", many.join(",")),
+        format!("rm -rf {}/../..", "{a,b,c,d,e}".repeat(6)),
+        "rm -rf {'}',/}".to_owned(),
+        "rm -rf {\"{\",/}".to_owned(),
+        "rm -rf {a\\,b,/}".to_owned(),
+    ] {
+        assert_eq!(folder.decide(&policy, &line), Action::Deny, "{line}");
+    }
+    for line in ["rm -rf {\"a b\",c}", "rm -rf build/{a,b}/{c,d}", "mkdir -p {a,b}{1,2,3,4,5}{x,y}"]
+    {
+        assert_eq!(folder.decide(&policy, line), Action::Allow, "{line}");
+    }
+}

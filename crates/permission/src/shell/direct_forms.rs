@@ -88,6 +88,7 @@ impl<'a> Direct<'a> {
     /// `for name in words`, and its sister with numbers.
     fn for_loop(&mut self) -> Option<()> {
         let known = self.folders.len();
+        self.forget_what_changes();
         self.beside += 1;
         self.at += self.keyword().len();
         self.blanks();
@@ -115,6 +116,7 @@ impl<'a> Direct<'a> {
 
     fn while_loop(&mut self) -> Option<()> {
         let known = self.folders.len();
+        self.forget_what_changes();
         self.at += self.keyword().len();
         self.beside += 1;
         self.some_statements(&["do"])?;
@@ -286,6 +288,7 @@ impl<'a> Direct<'a> {
         if !spelled && (length == 0 || !has_brackets) {
             return Some(false);
         }
+        self.forget_what_changes();
         // One in another, or under a name of the shell's own, is left to the grammar.
         let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && !is_reserved(name)

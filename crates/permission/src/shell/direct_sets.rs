@@ -37,12 +37,30 @@ pub(super) fn is_among(names: &[String], own: &str) -> bool {
     names.iter().any(|name| name == own || name.starts_with('-') && name.ends_with(own))
 }
 
+/// Whether a text may set a variable: its name stands in it, and not as something to be replaced.
+pub(super) fn is_set_in(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let behind = text[at + name.len()..].chars().next();
+        !before.is_some_and(|c| is_part(c) || matches!(c, '$' | '{'))
+            && !behind.is_some_and(is_part)
+    })
+}
+
 impl<'a> Direct<'a> {
     pub(super) fn set_unknown(&mut self, name: &'a str) {
         match self.variables.iter_mut().find(|(own, _)| *own == name) {
             Some((_, value)) => *value = None,
             None => self.variables.push((name, None)),
         }
+    }
+
+    /// What is set further on counts from the start where it is run again, or only later.
+    pub(super) fn forget_what_changes(&mut self) {
+        let rest = self.line.get(self.at..).unwrap_or_default();
+        let changed = self.variables.iter_mut().filter(|(name, _)| is_set_in(rest, name));
+        changed.for_each(|(_, value)| *value = None);
     }
 
     /// What was set since then is not known any more.

@@ -6,7 +6,11 @@ use super::word::Word;
 use super::{Touch, TouchKind};
 
 /// Programs that make file systems or change partitions, whatever they are given.
-fn is_maker(name: &str) -> bool {
+pub(super) fn is_maker(name: &str) -> bool {
+    name.starts_with("mkfs") || is_partitioner(name)
+}
+
+fn is_partitioner(name: &str) -> bool {
     matches!(
         name,
         "wipefs"
@@ -63,7 +67,7 @@ pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Option<String> {
     ) || name == "hdparm"
         && raw.words.iter().any(|w| w.text().starts_with("--security-erase"))
         || name == "badblocks" && raw.words.iter().any(|w| matches!(w.text(), "-w" | "-n"));
-    if name.starts_with("mkfs") || is_maker(name) && !looks() || formats {
+    if name.starts_with("mkfs") || is_partitioner(name) && !looks() || formats {
         return Some(format!("it makes a file system or changes partitions: {}", raw.text));
     }
     let script =

@@ -19,6 +19,7 @@ mod parse;
 mod paths;
 mod plain;
 mod print;
+mod rough;
 mod runners;
 mod walk;
 mod word;
@@ -50,6 +51,9 @@ pub struct Analysis {
     pub tainted: bool,
     /// Something that nobody can want, whatever the rules say.
     pub floor: Option<String>,
+    /// What a part of it may write or delete that could not be taken apart: not what it does, but enough to
+    /// refuse what nobody can want.
+    pub rough: Vec<Touch>,
 }
 
 /// One simple command of a line.
@@ -210,9 +214,18 @@ fn look_at(parsed: parse::Parsed, alike: bool, depth: Deeper, analysis: &mut Ana
     }
     analysis.floor = analysis.floor.take().or(parsed.floor);
     analysis.tainted |= parsed.tainted;
+    analysis.rough.extend(parsed.rough);
     for raw in parsed.commands {
         look_at_command(&raw, alike, depth, analysis);
     }
+}
+
+/// What is not looked at any more may still be something that nobody can want.
+fn look_roughly(raw: &Raw, why: String, analysis: &mut Analysis) {
+    note(why, analysis);
+    let rough = rough::look(&raw.text, &raw.folders);
+    analysis.floor = analysis.floor.take().or(rough.floor);
+    analysis.rough.extend(rough.touches);
 }
 
 fn note(problem: String, analysis: &mut Analysis) {
@@ -244,7 +257,7 @@ fn moves(raw: &Raw) -> Option<Option<String>> {
 
 fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysis) {
     if analysis.commands.len() >= COMMANDS_CAP {
-        return note("it holds too many commands to be judged".to_owned(), analysis);
+        return look_roughly(raw, "it holds too many commands to be judged".to_owned(), analysis);
     }
     let name = raw.program();
     if name.is_none() && !raw.words.is_empty() {
@@ -306,7 +319,8 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
         let deeper = (levels.saturating_sub(1), reader);
         match inside {
             _ if levels == 0 => {
-                note(format!("too many commands inside each other: {}", raw.text), analysis);
+                let why = format!("too many commands inside each other: {}", raw.text);
+                look_roughly(raw, why, analysis);
             }
             wrappers::Inside::Command(inner) => look_at_command(&inner, false, deeper, analysis),
             wrappers::Inside::Line(line) => {

@@ -1,11 +1,13 @@
 //! From text to simple commands, and to the folders that each may run in: what readers give, and which of
 //! them reads a line.
 
-use super::Folder;
 use super::word::Word;
+use super::{Folder, Touch};
 
 /// What is said of a line that a reader cannot make sense of.
 pub(super) const UNREAD: &str = "it could not be parsed as a whole";
+
+pub(super) const TOO_DEEP: &str = "it is nested too deeply to be judged";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirect {
@@ -69,6 +71,8 @@ pub(crate) struct Parsed {
     pub(crate) floor: Option<String>,
     /// A variable or a definition changes what other commands of the line do.
     pub(crate) tainted: bool,
+    /// What it may destroy, of a line that could not be taken apart.
+    pub(crate) rough: Vec<Touch>,
 }
 
 impl Parsed {
@@ -76,6 +80,13 @@ impl Parsed {
         if !self.problems.iter().any(|known| known == problem) {
             self.problems.push(problem.to_owned());
         }
+    }
+
+    /// Looks through a line that nobody takes apart, or not all of it.
+    pub(super) fn look_roughly(&mut self, line: &str, folders: &[Folder]) {
+        let rough = super::rough::look(line, folders);
+        self.floor = self.floor.take().or(rough.floor);
+        self.rough.extend(rough.touches);
     }
 }
 
@@ -121,6 +132,9 @@ const LINE_CAP_BYTES: usize = 64 << 10;
 /// the time for that grows with the square of their number.
 const OPEN_CAP: usize = 400;
 
+/// Texts that may stand in one line. The grammar looks for the end of each in all that follows.
+const DOCUMENTS_CAP: usize = 40;
+
 /// Who reads a line. Both must find the same, so only tests choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -134,13 +148,16 @@ pub(crate) fn parse(line: &str, folders: &[Folder], reader: Reader) -> Parsed {
     let cap = |what: &str| {
         let text = line.chars().take(80).collect::<String>();
         let commands = vec![Raw { text, folders: folders.to_vec(), ..Raw::default() }];
-        Parsed { commands, problems: vec![what.to_owned()], ..Parsed::default() }
+        let mut parsed = Parsed { commands, problems: vec![what.to_owned()], ..Parsed::default() };
+        parsed.look_roughly(line, folders);
+        parsed
     };
     if line.len() > LINE_CAP_BYTES {
         return cap("it is too long to be judged");
     }
-    if line.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`' | b'<')).count() > OPEN_CAP {
-        return cap("it is nested too deeply to be judged");
+    let opened = line.bytes().filter(|b| matches!(b, b'(' | b'{' | b'`' | b'<')).count();
+    if opened > OPEN_CAP || line.matches("<<").count() > DOCUMENTS_CAP {
+        return cap(TOO_DEEP);
     }
     // Characters that a terminal shows as nothing, or as something else, are not for shells.
     if has_unseen(line) {

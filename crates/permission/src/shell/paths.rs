@@ -211,6 +211,13 @@ static PROGRAMS: LazyLock<HashMap<&str, (Class, &[&str])>> = LazyLock::new(|| {
     all
 });
 
+/// Whether a program of this name is known to change or delete what it names.
+pub(super) fn destroys(name: &str) -> bool {
+    let class = PROGRAMS.get(name).map(|(class, _)| *class);
+    matches!(class, Some(Class::Remover | Class::Writer | Class::Copier))
+        || matches!(name, "chmod" | "chown" | "chgrp" | "find" | "dd" | "sed")
+}
+
 pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
     let mut found: Vec<Touch> = Vec::new();
     let mut add = |word: &Word, kind: TouchKind| found.extend(of_word(word, kind, raw));

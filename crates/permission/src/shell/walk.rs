@@ -2,9 +2,9 @@
 
 use tree_sitter::Node;
 
-use super::direct_sets::{is_among, sets};
+use super::direct_sets::{is_among, is_set_in, sets};
 use super::grammar::tree_of;
-use super::parse::{Input, Parsed, Raw, Redirect, UNREAD, is_powerful};
+use super::parse::{Input, Parsed, Raw, Redirect, TOO_DEEP, UNREAD, is_powerful};
 use super::word::{Variables, Word, Words, has_bare_blank, is_stretched};
 use super::{Folder, When};
 
@@ -13,9 +13,6 @@ const DEPTH_CAP: usize = 200;
 
 /// Changes of the folder that are followed in one line.
 const FOLDERS_CAP: usize = 16;
-
-/// Pieces of a line in doubt that are looked at by themselves.
-const FRAGMENTS_CAP: usize = 64;
 
 /// The commands of a line, in addition to what is known of it already.
 pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed {
@@ -27,14 +24,13 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
         parsed.problem(UNREAD);
     }
     let variables = Variables::new();
-    let folders = folders.to_vec();
     let (functions, calls) = (Vec::new(), super::floor::Calls::default());
     let (depth, beside, unsure, around, stretched) = (0, 0, 0, None, false);
     let mut walk = Walk {
         line,
         parsed,
         variables,
-        folders,
+        folders: folders.to_vec(),
         functions,
         calls,
         depth,
@@ -49,28 +45,16 @@ pub(super) fn walk(line: &str, folders: &[Folder], mut parsed: Parsed) -> Parsed
     let mut parsed = walk.parsed;
     parsed.floor = floor;
     if !is_whole {
-        add_fragments(line, &mut parsed);
+        super::rough::add_fragments(line, &mut parsed);
+    }
+    if parsed.problems.iter().any(|problem| problem == UNREAD || problem == TOO_DEEP) {
+        parsed.look_roughly(line, folders);
     }
     if parsed.commands.is_empty() && !line.trim().is_empty() && parsed.problems.is_empty() {
         let only_sets = Raw { text: line.trim().to_owned(), ..Raw::default() };
         parsed.commands.push(only_sets);
     }
     parsed
-}
-
-/// What the grammar lost of a line that it could not read as a whole (`cat <<E; rm x`) and that is plain
-/// when it is read by itself. The line is in doubt as it is: this can only make it worse.
-fn add_fragments(line: &str, parsed: &mut Parsed) {
-    // Below a `<<` there may be text that nobody runs.
-    let read = if line.contains("<<") { line.lines().next().unwrap_or_default() } else { line };
-    for fragment in read.split(['\n', ';', '|', '&']).take(FRAGMENTS_CAP) {
-        let found = super::direct::parse(fragment.trim(), &[]);
-        for raw in found.into_iter().flat_map(|found| found.commands) {
-            if !parsed.commands.iter().any(|known| known.text.ends_with(&raw.text)) {
-                parsed.commands.push(raw);
-            }
-        }
-    }
 }
 
 struct Walk<'a, 't> {
@@ -107,7 +91,7 @@ impl<'t> Walk<'_, 't> {
             return;
         }
         if self.depth >= DEPTH_CAP {
-            self.parsed.problem("it is nested too deeply");
+            self.parsed.problem(TOO_DEEP);
             return;
         }
         let unsure = usize::from(is_unsure(node));
@@ -130,6 +114,7 @@ impl<'t> Walk<'_, 't> {
             "function_definition" => {
                 let name = node.child_by_field_name("name").map(|n| self.text(n).to_owned());
                 self.functions.extend(name);
+                self.forget_what_changes(node);
                 self.parsed.tainted = true;
                 let beside = std::mem::take(&mut self.beside);
                 self.children(node);
@@ -172,6 +157,7 @@ impl<'t> Walk<'_, 't> {
                 self.perhaps(known);
             }
             "for_statement" | "while_statement" | "c_style_for_statement" => {
+                self.forget_what_changes(node);
                 if let Some(variable) = node.child_by_field_name("variable") {
                     let name = self.text(variable).to_owned();
                     self.variables.insert(name, None);
@@ -187,6 +173,13 @@ impl<'t> Walk<'_, 't> {
             "heredoc_redirect" | "heredoc_body" | "herestring_redirect" => self.children(node),
             _ => self.children(node),
         }
+    }
+
+    /// What is set further on counts from the start where it is run again, or only later.
+    fn forget_what_changes(&mut self, node: Node<'t>) {
+        let rest = self.line.get(node.start_byte()..).unwrap_or_default();
+        let changed = self.variables.iter_mut().filter(|(name, _)| is_set_in(rest, name));
+        changed.for_each(|(_, value)| *value = None);
     }
 
     /// What was gone into since then was perhaps not.
@@ -274,14 +267,17 @@ impl<'t> Walk<'_, 't> {
     }
 
     fn assignment(&mut self, node: Node<'t>) -> Option<String> {
-        let name = self.text(node.child_by_field_name("name")?).to_owned();
+        let named = self.text(node.child_by_field_name("name")?);
+        // A part of a list: the first of it is the variable itself.
+        let whole = !named.contains('[');
+        let name = named.split('[').next().unwrap_or_default().to_owned();
         if is_powerful(&name) {
             self.parsed.tainted = true;
         }
         let value = node.child_by_field_name("value").map(|value| self.words().word(value));
         let first = !self.variables.contains_key(&name);
         // A value is good for the rest of the line if it is set for sure, and nothing else ever sets it.
-        let plain = first && self.unsure == 0 && !self.text(node).contains("+=");
+        let plain = first && whole && self.unsure == 0 && !self.text(node).contains("+=");
         let value = match value {
             Some(word) if plain => word.paths().into_iter().next().filter(|_| !word.pattern),
             None if plain => Some(String::new()),
