@@ -55,6 +55,8 @@ pub const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.m
 /// Where a change makes something run later, or changes what may be done: asked about even where
 /// other edits are not.
 const DELICATE: &[&str] = &[
+    ".git",
+    "*/.git",
     ".git/*",
     "*/.git/*",
     ".opencode/*",

@@ -105,6 +105,8 @@ pub struct Below {
     pub hidden: bool,
     /// Only what is called like one of these; everything if there is none.
     pub only: Vec<String>,
+    /// Links in it are followed.
+    pub links: bool,
 }
 
 /// A folder that a line changes to.
@@ -243,8 +245,18 @@ fn moves(raw: &Raw) -> Option<Option<String>> {
     if !matches!(name, "cd" | "chdir" | "pushd" | "popd") {
         return None;
     }
-    let option = |word: &&&Word| matches!(word.text(), "-P" | "-L" | "-e" | "-q" | "-s" | "--");
-    let rest: Vec<&&Word> = rest.iter().skip_while(option).collect();
+    // Not every shell knows it.
+    if name == "chdir" {
+        return Some(None);
+    }
+    // With any other option it stays where it is, or nobody knows.
+    let option = |word: &&&Word| name == "cd" && matches!(word.text(), "-P" | "-L" | "-e");
+    let mut rest: Vec<&&Word> = rest.iter().skip_while(option).collect();
+    if rest.first().is_some_and(|word| word.text() == "--") {
+        rest.remove(0);
+    } else if rest.iter().any(|word| word.text().starts_with('-')) {
+        return Some(None);
+    }
     Some(match rest.as_slice() {
         [] if name == "cd" => Some("~".to_owned()),
         [folder] if name != "popd" && folder.text.is_some() && !folder.pattern => {
