@@ -28,6 +28,9 @@ pub struct Request {
     /// Read off the text of something that is judged itself (a path in a shell command): what people
     /// wrote about it counts, what ships and what nobody wrote does not.
     pub advisory: bool,
+    /// Another spelling of a command that is judged as it is written: only what people wrote against
+    /// this very kind of command counts.
+    pub respelled: bool,
     /// Why it is refused whatever the rules say.
     pub floor: Option<String>,
     /// What cannot be known about it: a rule for one kind of command is then not enough.
@@ -180,7 +183,7 @@ impl Policy {
             return Judgement::plain(Action::Allow, "the command line", why);
         }
         let Some((layer, rule)) = verdict else {
-            if request.advisory {
+            if request.advisory || request.respelled {
                 let why = "nobody has said anything about it".to_owned();
                 return Judgement::plain(Action::Allow, "no rule", why);
             }
@@ -253,6 +256,9 @@ impl Policy {
         mode: Mode,
     ) -> (Action, String) {
         let by = said_by(layer, rule);
+        if request.respelled && (rule.action == Action::Allow || rule.pattern == "*") {
+            return (Action::Allow, "it is judged as it is written".to_owned());
+        }
         // Whoever allows everything means everything; whoever allows a kind of command means one that
         // can be recognised.
         if let Some(doubt) = request

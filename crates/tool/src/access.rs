@@ -319,7 +319,9 @@ impl Access {
             Self::Type { job, text } => {
                 // It may be a shell that reads: a rule against a command holds for its words too.
                 let commands = toolwright_permission::analyse(text).commands;
-                let mut lines: Vec<String> = commands.into_iter().map(|c| c.text).collect();
+                let spelled = commands.iter().filter_map(|c| c.spelled.clone());
+                let mut lines: Vec<String> =
+                    commands.iter().map(|c| c.text.clone()).chain(spelled).collect();
                 if lines.is_empty() {
                     lines.push(text.clone());
                 }

@@ -74,6 +74,7 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
             }
         }
         if !command.only_moves {
+            found.extend(command.spelled.as_deref().map(|plain| respelled(plain, harmless)));
             found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
         }
     }
@@ -183,6 +184,18 @@ fn is_telling(pattern: &str) -> bool {
 fn brought(command: &ShellCommand, workspace: &Workspace) -> bool {
     let program = command.text.split_whitespace().next().unwrap_or_default();
     workspace.brings(program.trim_matches(['\'', '"', '\\']))
+}
+
+/// The same command in plain words, for those who wrote a rule against it.
+fn respelled(spelled: &str, harmless: bool) -> Request {
+    Request {
+        permission: "bash".to_owned(),
+        pattern: spelled.to_owned(),
+        always: spelled.to_owned(),
+        respelled: true,
+        harmless,
+        ..Request::default()
+    }
 }
 
 fn of_command(command: &ShellCommand, harmless: bool, doubt: &Option<String>) -> Request {

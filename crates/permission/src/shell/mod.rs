@@ -21,6 +21,7 @@ mod plain;
 mod print;
 mod rough;
 mod runners;
+mod spelled;
 mod walk;
 mod word;
 mod wrappers;
@@ -61,6 +62,8 @@ pub struct Analysis {
 pub struct ShellCommand {
     /// As rules see it: its own text, with redirections and variables before it.
     pub text: String,
+    /// As it would be written plainly, if that is something else.
+    pub spelled: Option<String>,
     /// The pattern that a person who says "always" would agree to.
     pub always: String,
     /// Reads only, prints, and can neither run something else nor be turned into something else by
@@ -313,6 +316,7 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
     deep::mark(name, raw, &mut touches);
     analysis.commands.push(ShellCommand {
         text: raw.text.clone(),
+        spelled: spelled::plainly(raw),
         always: arity::always(raw),
         harmless: is_harmless,
         obeys_folder,

@@ -354,7 +354,8 @@ fn quotes(source: &str, signs: &str) -> bool {
     while let Some(c) = characters.next() {
         match (quote, c) {
             (None | Some('"'), '\\') => {
-                if characters.next().is_some_and(|c| signs.contains(c)) {
+                let letter = characters.next();
+                if letter.is_some_and(|c| signs.contains(c)) {
                     return true;
                 }
             }
