@@ -70,7 +70,9 @@ fn what_the_program_wrote_in_a_persons_name_is_told_from_what_the_person_said() 
         user(
             "m2",
             "m",
-            json!("<local-command-stdout>Set model to \u{1b}[1mx\u{1b}[22m</local-command-stdout>"),
+            json!(
+                "<local-command-stdout>\u{1b}]0;title\u{7}Set model to \u{1b}[1mx\u{1b}[22m</local-command-stdout>"
+            ),
         ),
         user("b", "m2", json!("<bash-input>ls</bash-input>")),
         user("b2", "b", json!("<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>")),
