@@ -1,5 +1,6 @@
 //! The little that is needed to look right on a terminal and plain elsewhere.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 /// Escape sequences for one stream, or nothing where they would be noise.
@@ -77,6 +78,11 @@ pub fn one_line(text: &str, limit: usize) -> String {
         short.push('…');
     }
     short
+}
+
+/// One of them, or so many.
+pub fn counted<N: PartialEq + From<u8> + Display>(count: N, one: &str) -> String {
+    if count == N::from(1) { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// What [`Style`] writes, without its first character.

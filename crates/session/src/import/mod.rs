@@ -11,6 +11,7 @@ mod pi;
 mod source;
 #[cfg(test)]
 mod source_tests;
+mod stored;
 #[cfg(test)]
 mod tests;
 
