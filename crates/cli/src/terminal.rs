@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
+use toolwright::session::export::turns_text;
+
 /// Escape sequences for one stream, or nothing where they would be noise.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
@@ -58,11 +60,12 @@ impl Style {
     }
 }
 
-/// Text from a model or a tool must not move the cursor or set the title of somebody's terminal.
+/// Text from a model or a tool must not move the cursor or set the title of somebody's terminal, and must
+/// not read as what it is not.
 pub fn harmless(text: &str) -> String {
-    let keep = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-        text.replace("\r\n", "\n").chars().map(keep).collect()
+    let is_harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || turns_text(c);
+    if text.contains(is_harmful) {
+        text.replace("\r\n", "\n").replace(is_harmful, "\u{fffd}")
     } else {
         text.to_owned()
     }
@@ -124,5 +127,6 @@ mod tests {
         assert_eq!(styled, "\x1b[33m! a\u{fffd}]0;title\u{fffd}b\u{fffd}[2Jc\x1b[0m");
         assert_eq!(harmless_but_styled(&styled), styled);
         assert_eq!(harmless_but_styled("a\x1b[2J\u{9b}b\n"), "a\u{fffd}[2J\u{fffd}b\n");
+        assert_eq!(harmless("a\u{202e}b\u{2066}c\r\n\td"), "a\u{fffd}b\u{fffd}c\n\td");
     }
 }

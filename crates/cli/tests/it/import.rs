@@ -85,3 +85,39 @@ fn agents_files_are_found_beside_a_name_without_a_folder() {
     let run = folder.tw(&["import", "s-1.jsonl"]).expect(0);
     assert!(run.stdout.contains("1 session of an agent"), "{}", run.stdout);
 }
+
+#[test]
+fn nothing_that_another_program_kept_steers_the_terminal_or_turns_its_text_round() {
+    let evil = "a\u{1b}]0;b\u{7}c\u{202e}d\u{9b}2Je";
+    let call = |tool: &str, output: &str, title: &str| {
+        let state = json!({ "status": "completed", "input": {}, "output": output, "title": title,
+            "metadata": { "todos": [{ "content": evil, "status": "pending" }] }, "time": { "start": 1, "end": 2 } });
+        json!({ "type": "tool", "tool": tool, "callID": tool, "state": state })
+    };
+    let file = json!({ "type": "file", "mime": evil, "filename": evil, "url": "data:image/\u{202e};base64,AAAA" });
+    let asked = json!({ "id": "msg_1", "role": "user", "time": { "created": 1 } });
+    let told =
+        json!({ "id": "msg_2", "role": "assistant", "time": { "created": 1 }, "finish": "stop" });
+    let form = json!({
+        "info": { "id": evil, "title": evil, "directory": evil, "time": { "created": 1 } },
+        "messages": [
+            { "info": asked, "parts": [{ "type": "text", "text": evil }, file] },
+            { "info": told, "parts": [{ "type": "text", "text": evil }, call("todowrite", evil, evil),
+                call(evil, evil, evil)] },
+        ],
+    });
+    let folder = folder().file("a.json", &form.to_string());
+    let is_harmful = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    for arguments in
+        [["import", "a.json"].as_slice(), &["show"], &["sessions"], &["tree"], &["stats"]]
+    {
+        let run = folder.tw(arguments).expect(0);
+        let shown = run.stdout + &run.stderr;
+        assert!(!shown.contains(is_harmful), "{arguments:?}: {shown:?}");
+        assert!(!shown.is_empty(), "{arguments:?}");
+    }
+    assert!(folder.tw(&["show"]).expect(0).stdout.contains("To do:"));
+}

@@ -37,7 +37,7 @@ impl Store {
     }
 }
 
-pub use html::page;
+pub use html::{page, turns_text};
 pub(crate) use json::OWN;
 pub use markdown::document;
 pub use sanitize::sanitized;
