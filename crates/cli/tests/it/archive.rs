@@ -211,7 +211,7 @@ fn a_session_of_another_program_is_taken_in_and_goes_on_with_a_model_that_is_her
     folder.write("theirs/other.json", "{\"nothing\": 1}");
     let taken = folder.tw(&["import", "theirs"]).expect(0);
     assert!(taken.stdout.contains("Imported from codex"), "{}", taken.stdout);
-    for told in ["1 calls had no result", "/no/such/folder is no folder here"] {
+    for told in ["1 call had no result", "/no/such/folder is no folder here"] {
         assert!(taken.stderr.contains(told), "{told}: {}", taken.stderr);
     }
     let id = first_id(&folder);

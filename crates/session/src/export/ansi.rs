@@ -279,4 +279,19 @@ mod tests {
         }
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\r\n"), "red\n");
     }
+
+    proptest::proptest! {
+        /// Whatever a program writes, its words are shown and its sequences are not.
+        #[test]
+        fn no_sequence_is_too_odd(text in "(\u{1b}\\[[<>?]?([34]8|58|4|[0-9]{0,6})([;:][0-9 ]{0,6}){0,6}m|[\u{1b}\r\n\u{8}a\\[\\]K;m(])*") {
+            let words = plain(&text);
+            proptest::prop_assert!(is_plain(&words));
+            let mut marked = marked(&text, str::to_owned).replace("</span>", "");
+            while let Some(start) = marked.find("<span") {
+                let end = marked[start..].find('>').unwrap();
+                marked.replace_range(start..=start + end, "");
+            }
+            proptest::prop_assert_eq!(marked, words);
+        }
+    }
 }
