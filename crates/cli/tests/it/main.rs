@@ -18,6 +18,7 @@ mod harness_power;
 mod harness_shown;
 mod hooks;
 mod images;
+mod import;
 mod jobs;
 mod keyring;
 mod lifted;
