@@ -143,7 +143,7 @@ pub(crate) fn invalid_at(
 /// Where a rule stands in a file of settings, as far as it can be found again: the last of those that
 /// read alike counts, as it does for decisions. `agent` names the agent whose rules are meant.
 pub fn rule_line(path: &Path, agent: Option<&str>, rule: &Rule, home: &str) -> Option<usize> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = crate::bounded::read_to_string(path).ok()?;
     let parsed = parse_to_ast(&text, &CollectOptions::default(), &JSONC).ok()?;
     let tree = parsed.value?;
     let mut top = tree.as_object()?;
@@ -271,7 +271,7 @@ fn meant(path: &str, file: &Path, env: Environment<'_>) -> PathBuf {
 
 fn included(path: &str, file: &Path, env: Environment<'_>) -> Result<String, String> {
     let full = meant(path, file, env);
-    let text = std::fs::read_to_string(&full)
+    let text = crate::bounded::read_to_string(&full)
         .map_err(|e| format!("{{file:{path}}}: cannot read {}: {e}", full.display()))?;
     Ok(text.trim().to_owned())
 }

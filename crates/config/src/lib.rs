@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod bounded;
 mod changed;
 mod command;
 mod edit;

@@ -122,7 +122,7 @@ impl Config {
                 config.add_texts(kind, path, trusted);
                 continue;
             }
-            let text = match std::fs::read_to_string(&path) {
+            let text = match crate::bounded::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if is_absent(&error) => continue,
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),

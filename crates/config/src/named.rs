@@ -26,7 +26,7 @@ const FILES_CAP: usize = 2_001;
 pub(crate) fn add_named(files: &mut Vec<PathBuf>, worktree: &Path) {
     let mut named = Vec::new();
     for path in files.iter().filter(|path| has_ending(path, &["json", "jsonc"])) {
-        let Ok(text) = fs::read_to_string(path) else { continue };
+        let Ok(text) = crate::bounded::read_to_string(path) else { continue };
         let Ok(document) = file::read::<Value>(path, &text, None) else { continue };
         let folder = path.parent().unwrap_or(Path::new("/"));
         let mut strings = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn add_imported(files: &mut Vec<PathBuf>) {
         if !has_ending(&path, SCRIPT_ENDINGS) || !small() {
             continue;
         }
-        let text = fs::read(&path).unwrap_or_default();
+        let text = crate::bounded::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         // What is imported is looked for from where the script is, and from where it really is.
         let real = fs::canonicalize(&path).ok().filter(|real| *real != path);

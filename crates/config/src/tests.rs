@@ -202,6 +202,21 @@ fn instructions_come_from_the_root_down_and_one_name_wins() {
     .unwrap();
     let found = find_instructions(&setup.paths(), &work, Path::new(&work));
     assert_eq!(found.len(), 1, "{found:?}");
+    // Nor to its secrets.
+    std::fs::remove_file(work.join("AGENTS.md")).unwrap();
+    std::fs::write(work.join(".env"), "KEY=1").unwrap();
+    std::os::unix::fs::symlink(".env", work.join("AGENTS.md")).unwrap();
+    let found = find_instructions(&setup.paths(), &work, Path::new(&work));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn settings_that_have_no_end_are_refused_with_their_name() {
+    let setup = Setup::new(&[("work/AGENTS.md", "x")]);
+    let work = setup.root.path().join("work");
+    std::os::unix::fs::symlink("/dev/zero", work.join("opencode.json")).unwrap();
+    let error = setup.load(false, &[]).unwrap_err().to_string();
+    assert!(error.contains("opencode.json") && error.contains("regular file"), "{error}");
 }
 
 #[test]
