@@ -57,8 +57,8 @@ const ROWS: &[Row] = &[
     ("cmp", "bi:lsn:", "print-bytes verbose silent quiet bytes=", Paths),
     (
         "diff",
-        "uU:cC:qwbBiyEZatTNsW:p",
-        "unified? context? brief ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side suppress-common-lines color? text new-file report-identical-files minimal width= strip-trailing-cr",
+        "uU:cC:qrwbBiyEZatTNsW:p",
+        "recursive unified? context? brief ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side suppress-common-lines color? text new-file report-identical-files minimal width= strip-trailing-cr",
         Paths,
     ),
     ("comm", "123z", "check-order nocheck-order output-delimiter= total", Paths),
@@ -162,7 +162,7 @@ const ROWS: &[Row] = &[
     ("which", "as", "all", Words),
     ("type", "atpPf", "", Words),
     ("seq", "f:s:w", "format= separator= equal-width", Words),
-    ("date", "uI::R", "utc universal iso-8601? rfc-3339= rfc-email", Words),
+    ("date", "ud:I::R", "date= utc universal iso-8601? rfc-3339= rfc-email", Words),
     ("sleep", "", "", Words),
     ("expr", "", "", Words),
     ("true", "", "", Words),
@@ -265,6 +265,9 @@ const XXD_FLAGS: &[&str] = &["-a", "-b", "-e", "-E", "-i", "-p", "-ps", "-u"];
 /// A program that says which version it is, and whether files beside it choose which one that is.
 pub(super) fn tells_version(name: &str, words: &[Word]) -> Option<Option<Obeys>> {
     let [Word { text: Some(word), pattern: false, .. }] = words else { return None };
+    if word == "--help" && BY_NAME.contains_key(name) {
+        return Some(None);
+    }
     let plain = matches!(word.as_str(), "--version" | "-V" | "-v" | "version" | "-version");
     let long = word == "--version";
     match name {
