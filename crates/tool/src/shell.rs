@@ -70,6 +70,11 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
                         found.extend(found_for(touch, secret, harmless));
                     }
                 }
+                // A link says by its name what it is, whatever the file behind it is called.
+                let named = normalise(&from.join(&touch.path));
+                if named != path && !touch.pattern && below::is_asked(&named, workspace) {
+                    found.extend(found_for(touch, named, harmless));
+                }
                 found.extend(found_for(touch, shown(touch, path), harmless));
             }
         }

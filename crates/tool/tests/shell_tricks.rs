@@ -277,6 +277,10 @@ fn links_that_lead_out_are_found_where_programs_follow_them() {
     symlink("../../outside.txt", place.root.join("b").join(OsString::from_vec(vec![0xff])))
         .unwrap();
     place.all(Action::Ask, &["cat b/*"]);
+    place.add(&[("envs/dev", "S"), ("lk/x", "")]);
+    symlink("../envs/dev", place.root.join("lk/.env")).unwrap();
+    place.all(Action::Ask, &["cat lk/.env"]);
+    place.all(Action::Allow, &["cat envs/dev"]);
     symlink("../outside.txt", place.root.join("[x]y")).unwrap();
     place.all(Action::Ask, &["cat \\[x\\]?"]);
 }
