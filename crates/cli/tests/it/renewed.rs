@@ -177,6 +177,56 @@ fn a_server_that_nobody_changed_keeps_its_process() {
 }
 
 #[test]
+fn a_server_that_runs_before_the_first_prompt_goes_on_too() {
+    let server = ModelServer::start([Answer::text("One.")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let settings = |servers: Value| write_settings(&folder, json!({ "mcp": servers }));
+    let stays = noting(&folder, "stays");
+    settings(json!({ "stays": stays, "other": noting(&folder, "other") }));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("/mcp\r");
+    terminal.wait_until("both", |screen| screen.matches("connected,").count() == 2);
+    terminal.keys("\x1b");
+    terminal.wait_for("Ask anything");
+    let first = processes(&folder, "stays");
+    settings(json!({ "stays": stays }));
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    assert_eq!((processes(&folder, "stays"), first.len()), (first, 1));
+    let offered = tools(&server.last_request());
+    assert!(offered.contains("stays_echo") && !offered.contains("other_echo"), "{offered}");
+}
+
+#[test]
+fn a_server_of_a_plugin_outlives_other_changes() {
+    let server = ModelServer::start([
+        Answer::text("One."),
+        Answer::call("s_echo", json!({ "text": "heard" })),
+        Answer::text("Two."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let plugin = folder.root().join("home/.config/toolwright/plugin/p.js");
+    std::fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    let own = json!({ "s": noting(&folder, "s") });
+    let script =
+        format!("export const P = async () => ({{ config: async c => {{ c.mcp = {own} }} }})");
+    std::fs::write(plugin, script).unwrap();
+    write_settings(&folder, json!({ "permission": "allow" }));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    write_settings(&folder, json!({ "permission": "allow", "username": "me" }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    terminal.wait_for("what they say now counts");
+    assert_eq!(results(&server.last_request()), ["heard"]);
+    assert_eq!(processes(&folder, "s").len(), 1);
+}
+
+#[test]
 fn servers_come_where_there_were_none_and_read_their_resources() {
     let ask = || Answer::call("read_mcp_resource", json!({ "server": "s", "uri": "note://a" }));
     let server = ModelServer::start([
