@@ -28,6 +28,7 @@ mod settings;
 mod skills;
 mod stamp;
 mod state_file;
+mod substitute;
 mod texts;
 mod tool_settings;
 mod trust;

@@ -105,6 +105,21 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
 }
 
 #[test]
+fn files_that_are_put_in_are_known_however_they_are_written() {
+    let setup = Setup::new(&[
+        ("work/a", "1"),
+        ("work/b", "2"),
+        ("work/toolwright.json", r#"{"username":"\u007bfile:a}", /* {file:c} */ "shell":"x"}"#),
+        ("work/.mcp.json", r#"{"mcpServers":{"s":{"command":"x","args":["{file:b}"]}}}"#),
+    ]);
+    let config = setup.load(true, &[]).unwrap();
+    let mut names: Vec<_> = config.included.iter().filter_map(|path| path.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "b"]);
+    assert!(setup.load(false, &[]).unwrap().included.is_empty());
+}
+
+#[test]
 fn variables_and_files_are_put_in() {
     let setup = Setup::new(&[
         ("work/key.txt", "  secret\n"),
@@ -117,6 +132,7 @@ fn variables_and_files_are_put_in() {
     let options = &config.settings.provider["x"].options;
     assert_eq!(options.api_key.as_deref(), Some("k\"ey-secret"));
     assert_eq!(options.base_url.as_deref(), Some(""));
+    assert_eq!(config.included, [setup.root.path().join("work/key.txt")]);
     let broken = Setup::new(&[("work/toolwright.json", "{\n\"shell\":\"{file:nowhere}\"}")]);
     let error = broken.load(true, &[]).unwrap_err().to_string();
     assert!(error.contains(":2:9: {file:nowhere}: cannot read"), "{error}");

@@ -35,7 +35,7 @@ pub use approvals::{Approvals, KeptApproval};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use commands::NotSaid;
-pub use feedback::LanguageServer;
+pub use feedback::{LanguageServer, NoProgram};
 pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
