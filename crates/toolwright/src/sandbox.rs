@@ -207,6 +207,7 @@ impl Protection {
     pub(crate) fn begin(&self, data: &Path) {
         if !self.is_off {
             sandbox::remember_in(data.join("sandbox-works"));
+            sandbox::keep_aside_in(data.join("stopped-by-sandbox"));
             sandbox::probe_in_background();
         }
     }

@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 
-use toolwright_proc::sandbox::Stopped;
-use toolwright_tool::{Access, Plan, RunContext, ToolError};
+use serde_json::json;
+use toolwright_proc::put_back_late;
+use toolwright_proc::sandbox::{PutBack, Stopped};
+use toolwright_tool::{Access, Plan, RunContext, ToolError, ToolOutput};
 
 use super::running::Running;
 use super::{End, Prepared, told};
@@ -46,15 +48,68 @@ pub(super) async fn ask(
     )))
 }
 
-/// What the model is told of files that are as they were again.
-pub(super) fn told_of(put_back: &[PathBuf]) -> String {
-    if put_back.is_empty() {
-        return String::new();
+/// A refusal does not keep back what became of protected files.
+pub(super) fn told_with(error: ToolError, done: &PutBack) -> ToolError {
+    match error {
+        ToolError::ForModel(text) => ToolError::for_model(text + &words(done)),
+        other => other,
     }
-    let names: Vec<_> = put_back.iter().map(|path| path.display().to_string()).collect();
-    format!(
-        "\n[The sandbox does not let commands change these; they are as they were, and what the \
-         command made lies beside them as *.stopped-by-sandbox: {}]",
-        names.join(", ")
-    )
+}
+
+/// Names that are told; a command may have made thousands.
+const NAMES_CAP: usize = 20;
+
+/// What the model and the person are told of protected files.
+pub(super) fn tell(output: &mut ToolOutput, done: &PutBack) {
+    output.output.push_str(&words(done));
+    if !done.failed.is_empty() {
+        output.details["notPutBack"] = json!(done.failed);
+    }
+}
+
+/// The same of what happened after commands whose answers were given already.
+pub(super) fn tell_late(output: &mut ToolOutput) {
+    let late = put_back_late();
+    if !late.is_empty() {
+        output.output.push_str("\n[Done by something that an earlier command had left behind:]");
+        tell(output, &late);
+    }
+}
+
+fn words(done: &PutBack) -> String {
+    let mut text = String::new();
+    if !done.restored.is_empty() {
+        let aside = match done.aside.as_slice() {
+            [] => String::new(),
+            folders => format!(" What the command made there lies in {}.", names(folders)),
+        };
+        let restored = names(&done.restored);
+        text.push_str(&format!(
+            "\n[The sandbox does not let commands change these, and they are as they were: \
+             {restored}.{aside}]"
+        ));
+    }
+    if !done.failed.is_empty() {
+        let failed = names(&done.failed);
+        text.push_str(&format!(
+            "\n[Commands must not change these, and they could NOT be put back: {failed}. Tell the \
+             user to look at them before anything else is run there.]"
+        ));
+    }
+    if !done.unwatched.is_empty() {
+        let unwatched = names(&done.unwatched);
+        text.push_str(&format!(
+            "\n[Too large to be watched; what the command did to these is not known: {unwatched}.]"
+        ));
+    }
+    text
+}
+
+fn names(paths: &[PathBuf]) -> String {
+    let named = paths.iter().take(NAMES_CAP).map(|path| path.display().to_string());
+    let mut text = named.collect::<Vec<_>>().join(", ");
+    if paths.len() > NAMES_CAP {
+        text.push_str(&format!(" and {} more", paths.len() - NAMES_CAP));
+    }
+    text
 }
