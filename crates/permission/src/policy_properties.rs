@@ -43,6 +43,7 @@ fn request() -> impl Strategy<Value = Request> {
             read_only,
             advisory,
             contained: !advisory,
+            unasked: false,
         },
     )
 }

@@ -176,6 +176,11 @@ impl Tool for Bash {
             // It may run twice, with a person who thinks about it in between.
             plan = plan.within((limit + END_GRACE) * 2 + PATIENCE);
         }
+        // What cannot be put back afterwards is not held.
+        let leaks = |sandbox: &Arc<Sandbox>| !sandbox.unwatched().is_ok_and(|all| all.is_empty());
+        if sandbox.as_ref().is_some_and(leaks) {
+            plan = plan.leaking();
+        }
         let problem = if command.trim().is_empty() {
             Some("The command is empty.".to_owned())
         } else if command.contains('\0') {

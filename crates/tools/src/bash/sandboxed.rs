@@ -39,12 +39,12 @@ pub(super) async fn ask(
     let Prepared { command, directory, .. } = call;
     let access = Access::Execute { command: command.clone(), directory: directory.clone() };
     let summary = format!("{command} outside the sandbox, which stopped {stopped}");
-    let plan = Plan::new(summary, vec![access]).outside_sandbox();
+    let plan = Plan::new(summary, vec![access]).outside_sandbox().offered();
     let Err(refusal) = context.door.ask(&plan).await else { return Ok(()) };
     let had = told(end, running, call.patience).output;
     Err(ToolError::for_model(format!(
-        "{had}\nThe sandbox stopped it: {stopped} is not allowed inside. {refusal} Do without, or let \
-         a person run it."
+        "{had}\nThe sandbox stopped it: {stopped} is not allowed inside. {refusal} Do without, ask for \
+         it yourself with `outside: true`, or let a person run it."
     )))
 }
 
@@ -99,7 +99,7 @@ fn words(done: &PutBack) -> String {
     if !done.unwatched.is_empty() {
         let unwatched = names(&done.unwatched);
         text.push_str(&format!(
-            "\n[Too large to be watched; what the command did to these is not known: {unwatched}.]"
+            "\n[Not watched; what the command did to these is not known: {unwatched}.]"
         ));
     }
     text

@@ -35,6 +35,11 @@ pub fn keep_aside_in(folder: PathBuf) {
     BASE.set(folder).ok();
 }
 
+/// The folder of this program itself, which holds that one.
+pub(super) fn is_own(path: &Path) -> bool {
+    BASE.get().and_then(|base| base.parent()) == Some(path)
+}
+
 /// Moves something away from where it counts. Gives the folder in which it lies now; nothing if it
 /// could only be removed.
 pub(super) fn take(

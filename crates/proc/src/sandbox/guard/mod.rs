@@ -34,7 +34,7 @@ pub struct PutBack {
     pub restored: Vec<PathBuf>,
     /// Not as they were.
     pub failed: Vec<PathBuf>,
-    /// Too large to be watched: what was done to them is not known.
+    /// Too large to be watched, or not to be: what was done to them is not known.
     pub unwatched: Vec<PathBuf>,
     /// Where that lies now which the command had made there.
     pub aside: Vec<PathBuf>,

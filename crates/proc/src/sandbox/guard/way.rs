@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::aside;
 use super::folder::Folder;
 
 /// As many as the kernel follows.
@@ -87,10 +88,15 @@ impl<'a> Ways<'a> {
         let Some(root) = self.roots.iter().find(|root| path.starts_with(root)) else {
             return Ok(());
         };
-        // A root itself cannot be replaced by anybody inside.
         let rest = path.strip_prefix(root).unwrap_or(path);
         let names: Vec<OsString> = parts(rest).collect();
-        if names.is_empty() || self.found.contains_key(path) {
+        // Protected as a whole and writable as a whole is nothing to be held to, and in our own folder we
+        // write all the time.
+        let Some((_, on_the_way)) = names.split_last().filter(|_| !aside::is_own(path)) else {
+            self.closed.push(path.to_owned());
+            return Ok(());
+        };
+        if self.found.contains_key(path) {
             return Ok(());
         }
         let mut folder = match self.held.get(root) {
@@ -99,12 +105,15 @@ impl<'a> Ways<'a> {
                 Ok(opened) => self.keep(root.clone(), opened),
                 // Nobody inside can make it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let root = root.display();
+                    return Err(io::Error::other(format!("{root} cannot be held: {error}")));
+                }
             },
         };
         let mut folders = vec![Arc::clone(&folder)];
         let mut place = root.clone();
-        for name in &names[..names.len() - 1] {
+        for name in on_the_way {
             place.push(name);
             folder = match self.held.get(&place) {
                 Some(held) => Arc::clone(held),
