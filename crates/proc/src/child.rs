@@ -24,7 +24,8 @@ const TERM_GRACE: Duration = Duration::from_secs(2);
 
 /// How long the program around a command is waited for when the command has ended: a guard that is not
 /// needed any more must not outlive it until the next one.
-const GOING_TRIES: usize = 50;
+const GOING_STEPS: usize = 20;
+const GOING_BLINDLY: usize = 3;
 const GOING_STEP: Duration = Duration::from_millis(1);
 
 /// What to start. Standard input is empty unless something else is said: a child that waits for a
@@ -353,15 +354,26 @@ impl Child {
             // Somebody else took its status: it is gone, how is not known.
             Err(_) => Ended::Signal(libc::SIGKILL),
         };
+        // Whoever stops waiting here waits again.
+        self.let_go().await;
         self.ended = Some(ended);
-        for _ in 0..GOING_TRIES {
-            if !registry::is_about_to_go(self.group, self.reach) {
-                break;
+        self.settle();
+        ended
+    }
+
+    /// The program around a command goes a moment later than the command.
+    async fn let_go(&self) {
+        for step in 0..GOING_STEPS {
+            // Looking through all processes takes longer than it usually takes to go.
+            let is_going = self.reach == Reach::Inside
+                && sys::group_exists(self.group)
+                && (step < GOING_BLINDLY
+                    || !registry::has_more_than_a_wrapper(self.group, self.reach));
+            if !is_going {
+                return;
             }
             tokio::time::sleep(GOING_STEP).await;
         }
-        self.settle();
-        ended
     }
 
     /// Puts right what it changed, for good once nothing of it is left.

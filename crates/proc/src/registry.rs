@@ -145,11 +145,6 @@ pub(crate) fn has_more_than_a_wrapper(leader: i32, reach: Reach) -> bool {
         })
 }
 
-/// Whether only the program is left that stands around a command, which goes a moment later.
-pub(crate) fn is_about_to_go(leader: i32, reach: Reach) -> bool {
-    sys::group_exists(leader) && !has_more_than_a_wrapper(leader, reach)
-}
-
 /// Forgets groups that have no process left, and reaps adopted orphans that have ended. What their guards
 /// remember is put back.
 pub(crate) fn sweep() {

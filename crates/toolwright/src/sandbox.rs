@@ -180,6 +180,7 @@ impl Protection {
         if mode == SandboxMode::Off {
             return Self::off();
         }
+        sandbox::keep_aside_in(paths.data.join("stopped-by-sandbox"));
         let fence = fence(settings, paths, workspace);
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
         let (home, directory) = (paths.home.clone(), workspace.directory().to_owned());
@@ -207,7 +208,6 @@ impl Protection {
     pub(crate) fn begin(&self, data: &Path) {
         if !self.is_off {
             sandbox::remember_in(data.join("sandbox-works"));
-            sandbox::keep_aside_in(data.join("stopped-by-sandbox"));
             sandbox::probe_in_background();
         }
     }

@@ -52,7 +52,7 @@ fn names_that_were_taken_hold_up_nothing_and_what_was_made_lies_outside_the_fenc
             assert!(told.contains(name), "{layer}: {told}");
         }
         assert!(told.contains("as they were") && !told.contains("NOT"), "{layer}: {told}");
-        let (_, aside) = told.split_once("lies in ").unwrap();
+        let (_, aside) = told.split_once("lies in: ").unwrap();
         let aside = Path::new(aside.split(".]").next().unwrap());
         assert!(!aside.starts_with(folder.work()), "{layer}: {told}");
         let kept = fs::read_dir(aside).unwrap().flatten();
@@ -99,8 +99,8 @@ fn our_own_folder_is_not_put_back_under_our_hands() {
     if !layers().contains(&"landlock") {
         return;
     }
-    let folder =
-        fenced("landlock").user_config(r#"{"sandbox": {"layer": "landlock", "writable": ["../data"]}}"#);
+    let folder = fenced("landlock")
+        .user_config(r#"{"sandbox": {"layer": "landlock", "writable": ["../data"]}}"#);
     let (folder, told) = told(folder, &AUTO, "echo be''gun", 0);
     assert!(told.starts_with("begun") && told.contains("Not watched"), "{told}");
     let shown = folder.tw(&["show"]).expect(0).stdout;

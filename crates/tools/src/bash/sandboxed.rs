@@ -78,30 +78,18 @@ pub(super) fn tell_late(output: &mut ToolOutput) {
 
 fn words(done: &PutBack) -> String {
     let mut text = String::new();
-    if !done.restored.is_empty() {
-        let aside = match done.aside.as_slice() {
-            [] => String::new(),
-            folders => format!(" What the command made there lies in {}.", names(folders)),
-        };
-        let restored = names(&done.restored);
-        text.push_str(&format!(
-            "\n[The sandbox does not let commands change these, and they are as they were: \
-             {restored}.{aside}]"
-        ));
-    }
-    if !done.failed.is_empty() {
-        let failed = names(&done.failed);
-        text.push_str(&format!(
-            "\n[Commands must not change these, and they could NOT be put back: {failed}. Tell the \
-             user to look at them before anything else is run there.]"
-        ));
-    }
-    if !done.unwatched.is_empty() {
-        let unwatched = names(&done.unwatched);
-        text.push_str(&format!(
-            "\n[Not watched; what the command did to these is not known: {unwatched}.]"
-        ));
-    }
+    let mut say = |paths: &[PathBuf], before: &str, after: &str| {
+        if !paths.is_empty() {
+            text.push_str(&format!("\n[{before}: {}.{after}]", names(paths)));
+        }
+    };
+    let same = "The sandbox does not let commands change these, and they are as they were";
+    say(&done.restored, same, "");
+    let other = "Commands must not change these, and they could NOT be put back";
+    let look = " Tell the user to look at them before anything else is run there.";
+    say(&done.failed, other, look);
+    say(&done.unwatched, "Not watched; what the command did to these is not known", "");
+    say(&done.aside, "What the command made there lies in", "");
     text
 }
 

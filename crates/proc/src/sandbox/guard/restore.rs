@@ -175,11 +175,8 @@ impl<'a> Restore<'a> {
             (State::Folder { mode, entries }, Some(data)) if data.is_dir() => {
                 match self.within(parent, name, entries, shown, skip, root) {
                     Ok(true) => return self.set_mode(parent, name, *mode, shown),
-                    Ok(false) => false,
-                    Err(_) => {
-                        self.fail::<()>(shown);
-                        return;
-                    }
+                    // What cannot be looked into cannot be left there.
+                    Ok(false) | Err(_) => false,
                 }
             }
             // What we made ourselves stays; what is beside it does not.
@@ -188,11 +185,7 @@ impl<'a> Restore<'a> {
             {
                 match self.within(parent, name, &BTreeMap::new(), shown, skip, root) {
                     Ok(true) => return,
-                    Ok(false) => false,
-                    Err(_) => {
-                        self.fail::<()>(shown);
-                        return;
-                    }
+                    Ok(false) | Err(_) => false,
                 }
             }
             _ => false,
