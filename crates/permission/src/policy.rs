@@ -31,6 +31,9 @@ pub struct Request {
     /// Another spelling of a command that is judged as it is written: only what people wrote against
     /// this very kind of command counts.
     pub respelled: bool,
+    /// Nobody asked for it: no mode turns its *ask* into *allow*, only rules and people do.
+    #[serde(skip)]
+    pub unasked: bool,
     /// Why it is refused whatever the rules say.
     pub floor: Option<String>,
     /// What cannot be known about it: a rule for one kind of command is then not enough.
@@ -289,6 +292,7 @@ impl Policy {
             return (Action::Allow, when.to_owned());
         }
         match mode {
+            Mode::Auto if request.unasked => (Action::Ask, format!("{by}; {UNASKED}")),
             Mode::Auto => (Action::Allow, "--auto".to_owned()),
             Mode::AcceptEdits if is_accepted_edit(request, rule) => {
                 (Action::Allow, "the mode is accept-edits".to_owned())
@@ -297,6 +301,9 @@ impl Policy {
         }
     }
 }
+
+/// What a program says can be what led here, and programs say what they like.
+const UNASKED: &str = "--auto covers only what the model asks for itself";
 
 /// Put together by hand: it is said of every command of every line.
 fn said_by(layer: &Layer, rule: &Rule) -> String {

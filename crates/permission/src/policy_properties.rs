@@ -44,6 +44,7 @@ fn request() -> impl Strategy<Value = Request> {
             read_only,
             advisory,
             contained: !advisory,
+            unasked: false,
         },
     )
 }

@@ -180,6 +180,7 @@ impl Protection {
         if mode == SandboxMode::Off {
             return Self::off();
         }
+        sandbox::keep_aside_in(paths.data.join("stopped-by-sandbox"));
         let fence = fence(settings, paths, workspace);
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
         let (home, directory) = (paths.home.clone(), workspace.directory().to_owned());

@@ -41,6 +41,7 @@ mod person;
 mod planning;
 mod plugin_hooks;
 mod processes;
+mod put_back;
 mod queues;
 mod renewed;
 mod resume;

@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock};
 pub use bridge::{BRIDGE_COMMAND, run_bridge, set_helper};
 pub use bubblewrap::Bubblewrap;
 pub(crate) use guard::Guard;
-pub use guard::changed_by_us;
+pub use guard::{PutBack, changed_by_us, keep_aside_in};
 pub use memory::remember_in;
 pub use stopped::Stopped;
 
@@ -253,7 +253,7 @@ impl Sandbox {
             _ => None,
         };
         cell.enter.kept.push(filter);
-        cell.guard = Guard::of(&self.fence, bubblewrap::can_cover);
+        cell.guard = Guard::of(&self.fence, bubblewrap::can_cover)?;
         cell.wrapper = Some((program.program.clone(), arguments));
         cell.stays = true;
         Ok(cell)
@@ -267,7 +267,7 @@ impl Sandbox {
         // Rules on ports say nothing of addresses: named hosts would be all hosts.
         cell.enter.filter = Some(seccomp::for_landlock(fence.network == Network::On));
         cell.enter.drop_capabilities = true;
-        cell.guard = Guard::of(&self.fence, |_| false);
+        cell.guard = Guard::of(&self.fence, |_| false)?;
         Ok(cell)
     }
 
@@ -279,6 +279,16 @@ impl Sandbox {
             }
             (Network::Hosts(_), _) => Network::Off,
             (network, _) => network.clone(),
+        }
+    }
+
+    /// Protected files that a child could change and that are too large to be put back. While there are
+    /// some, the fence is not closed.
+    pub fn unwatched(&self) -> io::Result<Vec<PathBuf>> {
+        match &self.layer {
+            Layer::Bubblewrap(_) => guard::unwatched(&self.fence, bubblewrap::can_cover),
+            Layer::Landlock(_) => guard::unwatched(&self.fence, |_| false),
+            Layer::Seatbelt => Ok(Vec::new()),
         }
     }
 
