@@ -197,3 +197,75 @@ async fn what_landlock_cannot_keep_unreadable_is_said() {
     }
     assert_eq!(sandbox.unheld(), [secrets]);
 }
+
+/// A list that cannot be read as text, a name that is no longer the one it was made under, a network of its
+/// own: whoever listens there is reached in none of these ways.
+#[tokio::test]
+async fn sockets_of_other_programs_are_hidden_however_they_were_made() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    let place = Place::new();
+    let Some(sandbox) = behind("bubblewrap", &place.fence()) else { return };
+    let odd = format!("tw-{}-", std::process::id()).into_bytes();
+    let odd = SocketAddr::from_abstract_name([odd, vec![0xff, 0xfe]].concat()).unwrap();
+    let _odd = UnixListener::bind_addr(&odd).unwrap();
+    let plain = place.root.join("outside/plain");
+    let renamed = place.root.join("outside/renamed");
+    let _plain = UnixListener::bind(&plain).unwrap();
+    let _renamed = UnixListener::bind(place.root.join("outside/first")).unwrap();
+    fs::rename(place.root.join("outside/first"), &renamed).unwrap();
+    let stale = place.root.join("work/stale");
+    drop(UnixListener::bind(&stale).unwrap());
+    for path in [&plain, &renamed] {
+        // Hidden, it is no socket any more.
+        let script = format!("[ -e {0} ] && [ ! -S {0} ] && echo hidden", path.display());
+        let (_, text) = place.run(&sandbox, &script).await.unwrap();
+        assert_eq!(text, "hidden\n", "{}", path.display());
+    }
+    // A name that nobody listens at any more can be taken.
+    let (ended, text) = place.run(&sandbox, "rm stale").await.unwrap();
+    assert_eq!(ended, Ended::Exit(0), "{text}");
+}
+
+/// Its own terminal and no other, and nothing that programs of one user share.
+#[tokio::test]
+async fn landlock_leaves_terminals_and_shared_memory_of_others_alone() {
+    let place = Place::new();
+    let Some(sandbox) = behind("landlock", &place.fence()) else { return };
+    // Somebody's terminal: it must exist for the time of the test.
+    let theirs = unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) };
+    assert!(theirs >= 0);
+    let mut name = [0u8; 64];
+    let done = unsafe {
+        libc::unlockpt(theirs) + libc::ptsname_r(theirs, name.as_mut_ptr().cast(), name.len())
+    };
+    assert_eq!(done, 0);
+    let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
+    let name = String::from_utf8(name).unwrap();
+    let shared = format!("/dev/shm/tw-{}", std::process::id());
+    let has_shared = fs::write(&shared, "theirs").is_ok();
+    let script = format!(
+        "(echo x > {name}) 2> /dev/null && echo wrote; (: < {name}) 2> /dev/null && echo opened; \
+         cat {shared} 2> /dev/null; (echo x > {shared}) 2> /dev/null && echo shared; \
+         tty; (echo own > \"$(tty)\") && (echo own > /dev/tty) && stty size"
+    );
+    let spec = Spec::new("/bin/sh", place.root.join("work")).arg("-c").arg(script);
+    let spec = spec.terminal(toolwright_proc::TerminalSize { columns: 77, rows: 33 });
+    let mut child = spec.fenced(Arc::new(sandbox)).spawn().unwrap();
+    let mut output = child.output().unwrap();
+    let mut text = Vec::new();
+    // A terminal ends with an error, not with an end.
+    while let Ok(count) = output.read_buf(&mut text).await
+        && count > 0
+    {}
+    let ended = child.wait().await;
+    unsafe { libc::close(theirs) };
+    let kept = fs::read_to_string(&shared).unwrap_or_default();
+    fs::remove_file(&shared).ok();
+    let text = String::from_utf8(text).unwrap();
+    let own: Vec<_> = text.lines().map(str::trim).collect();
+    assert_eq!(ended, Ended::Exit(0), "{text}");
+    assert!(own[0].starts_with("/dev/pts/") && own[1..] == ["own", "own", "33 77"], "{text}");
+    assert!(!has_shared || kept == "theirs");
+}

@@ -268,7 +268,7 @@ impl Sandbox {
         let (covered, open): (Vec<_>, _) =
             self.fence.read_only.iter().cloned().partition(|path| bubblewrap::can_cover(path));
         fence.read_only = covered;
-        let mounts = bubblewrap::mounts(&fence, &sockets::bound(&fence));
+        let mounts = bubblewrap::mounts(&fence, &sockets::bound(&fence)?);
         let mut arguments = bubblewrap::arguments(&fence, program, &mounts);
         let mut cell = Cell::default();
         let mut before: Vec<OsString> = Vec::new();
