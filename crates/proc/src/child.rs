@@ -233,7 +233,9 @@ impl Spec {
             _ => None,
         };
         let Streams { input, output, errors } = streams;
-        Ok(Child {
+        #[cfg(target_os = "linux")]
+        let meeting = cell.as_mut().and_then(|cell| cell.meeting.take());
+        let child = Child {
             child,
             input,
             output: Some(output),
@@ -246,7 +248,14 @@ impl Spec {
             guard,
             put_back: PutBack::default(),
             _cell: cell,
-        })
+        };
+        // A few milliseconds, in which the child would not have begun either. One that must not begin
+        // is ended when it is dropped.
+        #[cfg(target_os = "linux")]
+        if let Some(meeting) = meeting {
+            meeting.meet().map_err(failed)?;
+        }
+        Ok(child)
     }
 
     /// Ours, without what no child sees, then what was set for this one.

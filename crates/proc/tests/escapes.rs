@@ -230,7 +230,7 @@ fn sandboxes(fence: &Fence) -> Vec<Sandbox> {
     if layers.is_empty() {
         println!("none: nothing is proved on this machine");
     }
-    layers.iter().map(|layer| Sandbox { layer: layer.clone(), fence: fence.clone() }).collect()
+    layers.iter().map(|layer| Sandbox::new(layer.clone(), fence.clone())).collect()
 }
 
 /// Bare it must work; behind every layer it must be stopped, and `intact` must hold.

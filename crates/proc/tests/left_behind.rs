@@ -36,7 +36,7 @@ async fn what_is_changed_by_something_left_behind_is_put_back_when_that_has_ende
         let protected = work.join("toolwright.json");
         let read_only = vec![protected.clone()];
         let fence = Fence { writable: vec![work.clone()], read_only, ..Fence::default() };
-        let sandbox = Sandbox { layer: layer.clone(), fence };
+        let sandbox = Sandbox::new(layer.clone(), fence);
         let stray = "read x < go; echo evil > toolwright.json; echo > made; read x < go";
         let script = format!(
             "mkfifo go && {{ setsid env -i /bin/sh -c '{stray}' > /dev/null 2>&1 < /dev/null & }}"
