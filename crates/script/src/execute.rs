@@ -14,7 +14,7 @@ use toolwright_tool::{
     ToolOutput,
 };
 
-use crate::host::{Guard, Host};
+use crate::host::{Guard, Host, Permit};
 use crate::realm::{CallTerms, Realm, ScriptError};
 
 pub const EXECUTE: &str = "execute";
@@ -118,7 +118,7 @@ struct Caller {
 }
 
 impl Guard for Caller {
-    fn ask<'a>(&'a self, _: Plan) -> BoxFuture<'a, Result<(), String>> {
+    fn ask<'a>(&'a self, _: Plan) -> BoxFuture<'a, Result<Permit, String>> {
         let refusal =
             "a program reaches nothing but the tools: use tools.read, tools.bash and the others";
         std::future::ready(Err(refusal.to_owned())).boxed()

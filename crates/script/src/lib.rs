@@ -22,7 +22,7 @@ mod tool;
 mod written;
 
 pub use execute::{EXECUTE, ExecuteTool};
-pub use host::{Client, Guard, Host, HostOptions};
+pub use host::{Client, Guard, Host, HostOptions, Permit};
 pub use program::{Program, ProgramTool};
 pub use realm::{CallTerms, ScriptError};
 pub use script::{Configured, Definition, Described, Kind, Script};

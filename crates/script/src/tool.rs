@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolwright_llm::Media;
 use toolwright_tool::{Door, Plan, Progress, RunContext, ToolError, ToolOutput};
 
-use crate::host::Guard;
+use crate::host::{Guard, Permit};
 use crate::realm::{CallTerms, ScriptError};
 use crate::script::{Definition, Script};
 use crate::written::{Work, Written};
@@ -113,8 +113,9 @@ struct Through {
 }
 
 impl Guard for Through {
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>> {
-        async move { self.door.ask(&plan).await.map_err(|e| e.to_string()) }.boxed()
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>> {
+        let asked = async move { self.door.ask(&plan).await };
+        asked.map(|answer| answer.map(|()| Permit::default()).map_err(|e| e.to_string())).boxed()
     }
 
     fn progress(&self, text: &str) {

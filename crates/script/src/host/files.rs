@@ -11,18 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use toolwright_tool::Extent;
 
-use super::{Done, Guard, Host, HostError};
+use super::{Done, Guard, Host, HostError, Permit};
 
 /// A script's memory would not hold more.
 const FILE_CAP_BYTES: u64 = 32 << 20;
 
 /// Entries of one listing.
 const LISTING_CAP: usize = 100_000;
-
-/// All others ask once for what they change.
-pub(super) fn only_looks(op: &str) -> bool {
-    matches!(op, "readFile" | "readdir" | "stat" | "realpath" | "readlink")
-}
 
 impl Host {
     pub(super) async fn file(&self, op: &str, payload: &Value, guard: Option<&dyn Guard>) -> Done {
@@ -35,22 +30,23 @@ impl Host {
             }
             _ => path.clone(),
         };
-        match op {
-            "readFile" => self.may_read(&path, Extent::Single, guard).await?,
+        let permit = match op {
             "readdir" if payload["recursive"] == true => {
                 self.may_read(&path, Extent::Tree, guard).await?;
+                Permit::default()
             }
-            "readdir" | "stat" | "realpath" | "readlink" => {
+            "readFile" | "readdir" | "stat" | "realpath" | "readlink" => {
                 self.may_read(&path, Extent::Single, guard).await?;
+                Permit::default()
             }
             "rename" | "link" => {
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
-                self.may_write(&[&path, &to], op, guard).await?;
+                self.may_write(&[&path, &to], op, guard).await?
             }
             "copy" => {
                 self.may_read(&path, Extent::Tree, guard).await?;
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
-                self.may_write(&[&to], "copy to", guard).await?;
+                self.may_write(&[&to], "copy to", guard).await?
             }
             "remove" if place != path => self.may_write(&[&place, &path], "remove", guard).await?,
             "remove" => self.may_write(&[&path], "remove", guard).await?,
@@ -59,19 +55,26 @@ impl Host {
                 let folder = path.parent().unwrap_or(&path).to_owned();
                 let target = payload["target"].as_str().unwrap_or_default();
                 let leads = self.workspace().resolve_in(&folder, target);
-                self.may_write(&[&place, &leads], "link", guard).await?;
+                self.may_write(&[&place, &leads], "link", guard).await?
             }
             _ => self.may_write(&[&path], "write", guard).await?,
-        }
+        };
         let workspace = std::sync::Arc::clone(self.workspace());
         let (op, payload) = (op.to_owned(), payload.clone());
         let work = move || {
             let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
             perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, &op, &path))
         };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(e) => Err(HostError::from(e.to_string())),
+        // Goes on if nobody waits any more: a write that has begun is not stopped, and what it did is
+        // known only after it.
+        let work = tokio::spawn(async move {
+            let done = tokio::task::spawn_blocking(work).await;
+            permit.end().await;
+            done
+        });
+        match work.await {
+            Ok(Ok(done)) => done,
+            Ok(Err(e)) | Err(e) => Err(HostError::from(e.to_string())),
         }
     }
 }

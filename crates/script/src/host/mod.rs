@@ -3,6 +3,7 @@
 
 mod files;
 mod net;
+mod permit;
 mod process;
 
 use std::collections::BTreeMap;
@@ -16,17 +17,15 @@ use serde_json::{Value, json};
 use toolwright_proc::sandbox::Find;
 use toolwright_tool::{Access, Extent, Plan, Workspace};
 
+pub use permit::Permit;
+
 /// Notices that wait to be shown.
 const NOTICES_CAP: usize = 64;
 
 /// Whoever decides what a script may do, and hears how it gets on.
 pub trait Guard: Send + Sync {
     /// Must be allowed before it happens; the words of a refusal reach the script.
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>>;
-    /// A change of a file that was asked for has happened, or cannot.
-    fn done(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>>;
     fn progress(&self, _text: &str) {}
     /// Another tool, for scripts that may call them.
     fn call_tool<'a>(
@@ -189,11 +188,7 @@ impl Host {
         guard: Option<Arc<dyn Guard>>,
     ) -> Done {
         if let Some(op) = op.strip_prefix("fs.") {
-            let done = self.file(op, &payload, guard.as_deref()).await;
-            if let Some(guard) = guard.filter(|_| !files::only_looks(op)) {
-                guard.done().await;
-            }
-            return done;
+            return self.file(op, &payload, guard.as_deref()).await;
         }
         match op {
             "sleep" => {
@@ -240,7 +235,7 @@ impl Host {
             read_only: false,
         };
         let accesses = patterns.into_iter().map(access).collect();
-        ask(guard, Plan::new(summary, accesses)).await?;
+        drop(ask(guard, Plan::new(summary, accesses)).await?);
         Ok(Value::Null)
     }
 
@@ -265,7 +260,7 @@ impl Host {
         }
         let summary = format!("read {}", self.workspace().relative(path));
         let access = Access::Read { path: path.to_owned(), extent };
-        ask(guard, Plan::new(summary, vec![access])).await
+        ask(guard, Plan::new(summary, vec![access])).await.map(drop)
     }
 
     async fn may_write(
@@ -273,7 +268,7 @@ impl Host {
         paths: &[&Path],
         what: &str,
         guard: Option<&dyn Guard>,
-    ) -> Result<(), HostError> {
+    ) -> Result<Permit, HostError> {
         let named: Vec<String> = paths.iter().map(|p| self.workspace().relative(p)).collect();
         let access = |path: &&Path| Access::Write {
             path: (*path).to_owned(),
@@ -294,7 +289,7 @@ fn nobody() -> HostError {
     HostError { message, code: Some("EACCES") }
 }
 
-async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<(), HostError> {
+async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<Permit, HostError> {
     let guard = guard.ok_or_else(nobody)?;
     guard.ask(plan).await.map_err(|message| HostError { message, code: Some("EACCES") })
 }

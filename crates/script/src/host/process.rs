@@ -26,7 +26,7 @@ impl Host {
         };
         let is_inside = self.workspace().contains(&directory);
         let access = Access::Execute { command: command.clone(), directory: directory.clone() };
-        ask(guard, Plan::new(command.clone(), vec![access])).await?;
+        let _permit = ask(guard, Plan::new(command.clone(), vec![access])).await?;
         let shell = self.program("bash").or_else(|| self.program("sh"));
         let shell =
             shell.ok_or_else(|| HostError::from("there is no shell on this machine".to_owned()))?;
