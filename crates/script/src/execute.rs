@@ -15,6 +15,7 @@ use toolwright_tool::{
 };
 
 use crate::host::{Guard, Host, Permit};
+use crate::patience::Limit;
 use crate::realm::{CallTerms, Realm, ScriptError};
 
 pub const EXECUTE: &str = "execute";
@@ -72,7 +73,7 @@ impl Tool for ExecuteTool {
             .map_err(|e| ToolError::Fatal(e.to_string()))?;
         let terms = CallTerms {
             guard: Some(Arc::clone(&caller) as Arc<dyn Guard>),
-            deadline: context.deadline,
+            limit: Limit::Whole(context.deadline),
             cancel: context.cancel.clone(),
         };
         let payload = json!({ "code": given.code, "names": names });

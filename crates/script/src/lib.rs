@@ -13,6 +13,7 @@ mod host;
 mod memory;
 mod modules;
 mod parts;
+mod patience;
 mod program;
 mod realm;
 mod resolve;
@@ -23,6 +24,7 @@ mod written;
 
 pub use execute::{EXECUTE, ExecuteTool};
 pub use host::{Client, Guard, Host, HostOptions, Permit};
+pub use patience::Limit;
 pub use program::{Program, ProgramTool};
 pub use realm::{CallTerms, ScriptError};
 pub use script::{Configured, Definition, Described, Kind, Script};

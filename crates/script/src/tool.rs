@@ -11,6 +11,7 @@ use toolwright_llm::Media;
 use toolwright_tool::{Door, Plan, Progress, RunContext, ToolError, ToolOutput};
 
 use crate::host::{Guard, Permit};
+use crate::patience::Limit;
 use crate::realm::{CallTerms, ScriptError};
 use crate::script::{Definition, Script};
 use crate::written::{Work, Written};
@@ -47,7 +48,8 @@ impl ScriptWork {
         let guard = Through { door: context.door.clone(), progress: context.progress.clone() };
         let terms = CallTerms {
             guard: Some(Arc::new(guard)),
-            deadline: context.deadline,
+            // The call itself has no more.
+            limit: Limit::Whole(context.deadline),
             cancel: context.cancel.clone(),
         };
         let called =

@@ -10,7 +10,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolwright_script::{CallTerms, Guard, Host, HostOptions, Kind, Permit, Script, ScriptError};
+use toolwright_script::{
+    CallTerms, Guard, Host, HostOptions, Kind, Limit, Permit, Script, ScriptError,
+};
 use toolwright_tool::{Plan, Workspace};
 
 pub struct Shop {
@@ -105,8 +107,11 @@ impl Shop {
         deadline: Duration,
     ) -> Result<String, ScriptError> {
         let context = serde_json::json!({ "sessionID": "s", "messageID": "", "agent": "build" });
-        let terms =
-            CallTerms { guard: Some(self.guard()), deadline, cancel: CancellationToken::new() };
+        let terms = CallTerms {
+            guard: Some(self.guard()),
+            limit: Limit::Whole(deadline),
+            cancel: CancellationToken::new(),
+        };
         let result = script.call_tool(name, args, context, terms).await?;
         Ok(result["output"].as_str().unwrap_or_default().to_owned())
     }

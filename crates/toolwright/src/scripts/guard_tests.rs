@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use toolwright_engine::{Answer, Event};
 use toolwright_permission::{Action, Layer, LayerKind, Policy, Rule};
-use toolwright_script::{Host, HostOptions, Kind, Script};
+use toolwright_script::{Host, HostOptions, Kind, Limit, Script};
 use toolwright_session::images::{Changed, Images, Quota, Reach, Watch};
 use toolwright_tool::Access;
 
@@ -113,7 +113,7 @@ async fn a_question_that_was_cut_off_does_not_hide_what_commands_do_to_the_file(
     let hook = || {
         let (script, guard) = (Arc::clone(&script), Some(Arc::clone(&guard)));
         tokio::spawn(async move {
-            let limit = Duration::from_secs(30);
+            let limit = Limit::Own(Duration::from_secs(30));
             script.hook("chat.message", &json!({}), &json!({}), guard, limit).await
         })
     };
