@@ -4,10 +4,11 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use serde_json::{Value, json};
 use toolwright_tool::Extent;
 
@@ -63,7 +64,8 @@ impl Host {
         let (op, payload) = (op.to_owned(), payload.clone());
         let work = move || {
             let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
-            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, &op, &path))
+            let call = payload["syscall"].as_str().unwrap_or(&op);
+            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, call, &path))
         };
         // Goes on if nobody waits any more: a write that has begun is not stopped, and what it did is
         // known only after it.
@@ -148,11 +150,15 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
         "utimes" => {
             let time = |key: &str| {
                 let ms = payload[key].as_f64().unwrap_or(0.0).clamp(0.0, 1e14);
-                UNIX_EPOCH + Duration::from_secs_f64(ms / 1e3)
+                let time = Duration::from_secs_f64(ms / 1e3);
+                let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+                Timespec { tv_sec: seconds, tv_nsec: i64::from(time.subsec_nanos()) }
             };
             let times =
-                fs::FileTimes::new().set_accessed(time("atimeMs")).set_modified(time("mtimeMs"));
-            fs::File::open(path)?.set_times(times).map(|()| Value::Null)
+                Timestamps { last_access: time("atimeMs"), last_modification: time("mtimeMs") };
+            // By its name: to open a pipe is to wait for its other end.
+            utimensat(CWD, path, &times, AtFlags::empty())?;
+            Ok(Value::Null)
         }
         "rename" => fs::rename(path, to).map(|()| Value::Null),
         "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),
@@ -292,8 +298,8 @@ fn list(folder: &Path, before: &str, recursive: bool, found: &mut Vec<Value>) ->
     Ok(())
 }
 
-/// As Node says it: a code, words, and the path.
-fn said(error: &io::Error, op: &str, path: &Path) -> HostError {
+/// As Node says it: a code, words, the system's call and the path.
+fn said(error: &io::Error, call: &str, path: &Path) -> HostError {
     let (code, words) = match error.kind() {
         ErrorKind::NotFound => ("ENOENT", "no such file or directory".to_owned()),
         ErrorKind::PermissionDenied => ("EACCES", "permission denied".to_owned()),
@@ -304,5 +310,10 @@ fn said(error: &io::Error, op: &str, path: &Path) -> HostError {
         ErrorKind::StorageFull => ("ENOSPC", "no space left on device".to_owned()),
         _ => ("EIO", error.to_string()),
     };
-    HostError { message: format!("{code}: {words}, {op} '{}'", path.display()), code: Some(code) }
+    let mut more = json!({ "syscall": call, "path": path });
+    if let Some(number) = error.raw_os_error() {
+        more["errno"] = json!(-number);
+    }
+    let message = format!("{code}: {words}, {call} '{}'", path.display());
+    HostError { message, code: Some(code), more }
 }

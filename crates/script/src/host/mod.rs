@@ -78,17 +78,23 @@ pub struct Host {
 pub(crate) struct HostError {
     message: String,
     code: Option<&'static str>,
+    /// Fields of its own.
+    more: Value,
 }
 
 impl HostError {
+    fn coded(code: &'static str, message: String) -> Self {
+        Self { message, code: Some(code), more: Value::Null }
+    }
+
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "message": self.message, "code": self.code })
+        json!({ "message": self.message, "code": self.code, "more": self.more })
     }
 }
 
 impl From<String> for HostError {
     fn from(message: String) -> Self {
-        Self { message, code: None }
+        Self { message, code: None, more: Value::Null }
     }
 }
 
@@ -286,10 +292,10 @@ fn milliseconds(ms: f64) -> Option<Duration> {
 
 fn nobody() -> HostError {
     let message = "nothing outside the script can be reached while nobody calls it".to_owned();
-    HostError { message, code: Some("EACCES") }
+    HostError::coded("EACCES", message)
 }
 
 async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<Permit, HostError> {
     let guard = guard.ok_or_else(nobody)?;
-    guard.ask(plan).await.map_err(|message| HostError { message, code: Some("EACCES") })
+    guard.ask(plan).await.map_err(|message| HostError::coded("EACCES", message))
 }

@@ -57,7 +57,7 @@ impl Host {
         let Some(ended) = ran.ended else {
             let message =
                 format!("the command took longer than {} s and was ended", limit.as_secs_f64());
-            return Err(HostError { message, code: Some("ETIMEDOUT") });
+            return Err(HostError::coded("ETIMEDOUT", message));
         };
         let (code, signal) = match ended {
             Ended::Exit(code) => (code, None),
