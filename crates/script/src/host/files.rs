@@ -2,14 +2,15 @@
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, utimensat};
 use serde_json::{Value, json};
+use toolwright_session::held::Held;
 use toolwright_tool::Extent;
 
 use super::{Done, Guard, Host, HostError, Permit};
@@ -65,7 +66,7 @@ impl Host {
         let work = move || {
             let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
             let call = payload["syscall"].as_str().unwrap_or(&op);
-            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, call, &path))
+            anchored(&op, &path, &place, &to, &payload).map_err(|e| said(&e, call, &path))
         };
         // Goes on if nobody waits any more: a write that has begun is not stopped, and what it did is
         // known only after it.
@@ -81,6 +82,66 @@ impl Host {
     }
 }
 
+/// Holds the folders that were judged: by the time that something is done there, their names may lead
+/// elsewhere.
+fn anchored(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> io::Result<Value> {
+    if op == "realpath" {
+        return Ok(json!(fs::canonicalize(path)?));
+    }
+    if op == "mkdir" && payload["recursive"] == true {
+        return Held::make(path).map(|_| Value::Null);
+    }
+    let quiet =
+        op == "stat" && payload["quiet"] == true || op == "remove" && payload["force"] == true;
+    // It would never end, or leave nothing to be copied.
+    if op == "copy" && to.starts_with(path) {
+        return match to == path && !path.is_dir() {
+            true => Ok(Value::Null),
+            false => {
+                let why = "a folder is not copied into itself";
+                Err(io::Error::new(ErrorKind::InvalidInput, why))
+            }
+        };
+    }
+    let folder = match Anchor::of(path) {
+        Err(e) if quiet && e.kind() == ErrorKind::NotFound => return Ok(Value::Null),
+        folder => folder?,
+    };
+    let aside = Anchor::of(place)?;
+    let target = match op {
+        "rename" | "link" | "copy" => Anchor::of(to)?,
+        _ => Anchor::default(),
+    };
+    let done = perform(op, &folder.path, &aside.path, &target.path, payload)?;
+    // The name that was made, in the folder as the script calls it.
+    match (op, done.as_str().map(Path::new).and_then(Path::file_name)) {
+        ("mkdtemp", Some(name)) => Ok(json!(path.with_file_name(name))),
+        _ => Ok(done),
+    }
+}
+
+/// A name in a folder that is held open.
+#[derive(Default)]
+struct Anchor {
+    path: PathBuf,
+    _folder: Option<Held>,
+}
+
+impl Anchor {
+    fn of(path: &Path) -> io::Result<Self> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(Self { path: path.to_owned(), _folder: None });
+        };
+        let folder = Held::open(folder)?;
+        Ok(Self { path: folder.join(name), _folder: Some(folder) })
+    }
+}
+
+/// Opens a file that is none of a link's.
+fn open_itself(path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)
+}
+
 fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> io::Result<Value> {
     match op {
         "readFile" => Ok(json!(STANDARD.encode(read(path)?))),
@@ -91,18 +152,15 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
             if fs::metadata(path).is_ok_and(|facts| is_endless(&facts)) {
                 return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
             }
-            if payload["exclusive"] == true {
-                fs::OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .open(place)?
-                    .write_all(&data)?;
-            } else if payload["append"] == true {
-                fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(&data)?;
-            } else {
-                fs::write(path, data)?;
-            }
-            set_mode(path, &payload["mode"])?;
+            let mut options = fs::OpenOptions::new();
+            let (name, options) = match (payload["exclusive"] == true, payload["append"] == true) {
+                (true, _) => (place, options.write(true).create_new(true)),
+                (false, true) => (path, options.append(true).create(true)),
+                (false, false) => (path, options.write(true).create(true).truncate(true)),
+            };
+            let mut file = open_itself(name, options)?;
+            file.write_all(&data)?;
+            mode_of(&payload["mode"]).map_or(Ok(()), |mode| file.set_permissions(mode))?;
             Ok(Value::Null)
         }
         "readdir" => {
@@ -124,10 +182,6 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
                 }
                 Err(e) => Err(e),
             }
-        }
-        "mkdir" if payload["recursive"] == true => {
-            fs::create_dir_all(path)?;
-            Ok(Value::Null)
         }
         "mkdir" => fs::create_dir(path).map(|()| Value::Null),
         "remove" => {
@@ -162,13 +216,16 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
         }
         "rename" => fs::rename(path, to).map(|()| Value::Null),
         "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),
-        "realpath" => Ok(json!(fs::canonicalize(path)?)),
         "readlink" => Ok(json!(fs::read_link(place)?)),
         "symlink" => {
             let target = payload["target"].as_str().unwrap_or_default();
             std::os::unix::fs::symlink(target, place).map(|()| Value::Null)
         }
-        "chmod" => set_mode(path, &payload["mode"]).map(|()| Value::Null),
+        "chmod" => {
+            let facts = fs::symlink_metadata(path)?;
+            let mode = mode_of(&payload["mode"]).filter(|_| !facts.is_symlink());
+            mode.map_or(Ok(()), |mode| fs::set_permissions(path, mode)).map(|()| Value::Null)
+        }
         "mkdtemp" => {
             for attempt in 0..100u32 {
                 let tag = format!(
@@ -190,16 +247,13 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
     }
 }
 
-fn set_mode(path: &Path, mode: &Value) -> io::Result<()> {
+fn mode_of(mode: &Value) -> Option<fs::Permissions> {
     let mode = match mode {
         Value::Number(mode) => mode.as_u64().and_then(|m| u32::try_from(m).ok()),
         Value::String(octal) => u32::from_str_radix(octal.trim_start_matches("0o"), 8).ok(),
         _ => None,
     };
-    match mode {
-        Some(mode) => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
-        None => Ok(()),
-    }
+    mode.map(fs::Permissions::from_mode)
 }
 
 /// What never ends, or waits for somebody.
@@ -222,7 +276,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     // It may grow while it is read, and some say nothing about their size.
-    fs::File::open(path)?.take(FILE_CAP_BYTES + 1).read_to_end(&mut bytes)?;
+    let file = open_itself(path, fs::OpenOptions::new().read(true))?;
+    file.take(FILE_CAP_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_CAP_BYTES { Err(too_large()) } else { Ok(bytes) }
 }
 
@@ -232,11 +287,11 @@ fn copy(from: &Path, to: &Path, recursive: bool) -> io::Result<()> {
         return Err(io::Error::new(ErrorKind::Unsupported, "it is no regular file"));
     }
     if !facts.is_dir() {
-        return fs::copy(from, to).map(drop);
-    }
-    // It would never end.
-    if to.starts_with(from) {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "a folder is not copied into itself"));
+        let mut source = open_itself(from, fs::OpenOptions::new().read(true))?;
+        let mut options = fs::OpenOptions::new();
+        let mut copy = open_itself(to, options.write(true).create(true).truncate(true))?;
+        io::copy(&mut source, &mut copy)?;
+        return copy.set_permissions(facts.permissions());
     }
     if !recursive {
         return Err(io::Error::new(
