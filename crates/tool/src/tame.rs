@@ -199,8 +199,43 @@ fn obeys_nobody(git: &Path, depth: usize) -> bool {
     let hook = |folder: &Path| folder.join("hooks/post-index-change").exists();
     !hook(&common)
         && !hook(&folder)
-        && files.iter().all(|file| is_tame_file(file))
+        && files.iter().all(|file| is_tame_file(file, &is_tame_text))
         && embedded_are_tame(git, &folder, depth)
+}
+
+/// What of a git folder's own settings names a program, by its name inside. `bare` ones and those of
+/// submodules and of work trees are alike here.
+pub fn programs_named(folder: &Path) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for name in ["config", "config.worktree"] {
+        let file = folder.join(name);
+        let is_own = || !file.is_symlink() && is_tame_file(&file, &is_module_text);
+        if fs::symlink_metadata(&file).is_ok() && !is_own() {
+            found.push(name);
+        }
+    }
+    let is_sample = |name: &Path| name.extension().is_some_and(|ending| ending == "sample");
+    let hooks = folder.join("hooks");
+    let mut entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
+    if hooks.is_symlink() || entries.any(|entry| !is_sample(&entry.path())) {
+        found.push("hooks");
+    }
+    found
+}
+
+/// A submodule says where its files are; that runs nothing.
+fn is_module_text(text: &str) -> bool {
+    let is_place = |line: &&str| {
+        let line = line.trim_start().to_lowercase();
+        let rest = line.strip_prefix("worktree").map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with('='))
+    };
+    // Only a line that stands for itself: the one before must not go on in it.
+    let lines: Vec<&str> = text.lines().collect();
+    !lines.iter().any(|line| line.trim_end().ends_with('\\'))
+        && is_tame_text(
+            &lines.into_iter().filter(|line| !is_place(line)).collect::<Vec<_>>().join("\n"),
+        )
 }
 
 /// Git looks into every repository that the index takes for one, wherever its settings are.
@@ -279,11 +314,11 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
 }
 
 /// A file that is not there orders nothing.
-fn is_tame_file(file: &Path) -> bool {
+fn is_tame_file(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
     match fs::metadata(file) {
         Err(error) => is_absent(&error),
         Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
-        Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame_text(&text)),
+        Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame(&text)),
     }
 }
 
@@ -327,6 +362,22 @@ mod tests {
              [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A\n# x\n"
         ));
         assert!(is_tame_text(""));
+    }
+
+    #[test]
+    fn what_a_git_folder_names_is_told_by_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path();
+        fs::create_dir(git.join("hooks")).unwrap();
+        fs::write(git.join("hooks/pre-commit.sample"), "").unwrap();
+        let module = "[core]\n\tbare = false\n\tworktree = ../../../sub\n";
+        fs::write(git.join("config"), module).unwrap();
+        assert!(programs_named(git).is_empty());
+        fs::write(git.join("config.worktree"), "[core]\n\tfsmonitor = x").unwrap();
+        fs::write(git.join("hooks/pre-commit"), "").unwrap();
+        assert_eq!(programs_named(git), ["config.worktree", "hooks"]);
+        fs::write(git.join("config"), "[core]\n\tabbrev = 4 \\\n\tworktree = x").unwrap();
+        assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
     }
 
     #[test]
