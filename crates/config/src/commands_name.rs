@@ -107,6 +107,9 @@ fn without_outputs(command: &str) -> String {
 
 /// Those that a file of settings names for what runs outside the fence.
 pub(crate) fn named_in(settings: &Path, directory: &Path, worktree: &Path) -> Vec<PathBuf> {
+    if !settings.is_file() {
+        return Vec::new();
+    }
     let Ok(text) = fs::read_to_string(settings) else { return Vec::new() };
     let Ok(document) = file::read::<Value>(settings, &text, None) else { return Vec::new() };
     let value = document.settings;

@@ -223,6 +223,25 @@ fn a_hooks_script_is_not_rewritten_by_what_it_watches() {
 }
 
 #[test]
+fn a_tool_asks_before_it_writes_what_a_server_runs() {
+    for layer in layers() {
+        let servers = r#"{"mcpServers": {"s": {"command": "node", "args": ["tools/server.js"]}}}"#;
+        let file = |name: &str| json!({"filePath": name, "content": "evil"});
+        let server = ModelServer::start([
+            Answer::call("write", file("tools/server.js")),
+            Answer::call("write", file("tools/other.js")),
+            Answer::text("ok"),
+        ]);
+        let folder = fenced(layer).file(".mcp.json", servers).file("tools/server.js", "good");
+        let folder = folder.with_model(&server, Wire::Anthropic);
+        // Nobody trusts it yet; it may be trusted tomorrow, as it is then.
+        folder.tw(&RUN).expect(3);
+        assert_eq!(folder.read("tools/server.js"), "good", "{layer}");
+        assert_eq!(folder.read("tools/other.js"), "evil", "{layer}");
+    }
+}
+
+#[test]
 fn a_hooks_script_that_has_changed_is_not_run() {
     let command = "./check.sh";
     let hook =

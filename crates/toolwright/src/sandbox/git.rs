@@ -15,9 +15,10 @@ pub(super) const GIT_SETTINGS: &[&str] = &["hooks", "config", "config.worktree",
 /// Repositories and work trees that are protected like the one around them.
 const REPOSITORIES_CAP: usize = 128;
 
-/// Names that are looked at for repositories inside a work tree, the nearest first: a look takes a few
-/// milliseconds for as many, and there is one after every command.
-const NAMES_CAP: usize = 20_000;
+/// Folders that are looked into for repositories inside a work tree, the nearest first, and names in them: a
+/// look takes some milliseconds for as many, and there is one after every command.
+const FOLDERS_CAP: usize = 5_000;
+const NAMES_CAP: usize = 100_000;
 
 /// Not looked into: large, and kept out of the index by nearly everybody, without which git does not enter
 /// what is inside. What the index does name is found by it.
@@ -64,27 +65,31 @@ pub(super) enum Place {
 pub(super) fn inside(worktree: &Path) -> Vec<Place> {
     let mut found = Vec::new();
     let mut left = VecDeque::from([worktree.to_owned()]);
-    let mut names = 0;
-    while let Some(folder) = left.pop_front().filter(|_| names <= NAMES_CAP) {
-        let mut parts = 0;
+    let (mut folders, mut names) = (0, 0);
+    while let Some(folder) = left.pop_front() {
+        folders += 1;
+        if folders > FOLDERS_CAP || names > NAMES_CAP {
+            break;
+        }
+        // Not by its name among the others: there may be more of them than are looked at.
+        if exists(&folder.join(".git")) {
+            found.push(Place::WorkTree(folder.clone()));
+        }
+        let (mut has_head, mut has_more) = (false, false);
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             names += 1;
             if names > NAMES_CAP {
                 break;
             }
             let name = entry.file_name();
-            if name == ".git" {
-                found.push(Place::WorkTree(folder.clone()));
-                continue;
-            }
-            parts |= usize::from(name == "HEAD");
-            parts |= 2 * usize::from(name == "objects" || name == "commondir");
-            let is_large = LARGE.iter().any(|large| name == *large);
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_large {
+            has_head |= name == "HEAD";
+            has_more |= name == "objects" || name == "commondir";
+            let is_passed = name == ".git" || LARGE.iter().any(|large| name == *large);
+            if !is_passed && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 left.push_back(entry.path());
             }
         }
-        if parts == 3 {
+        if has_head && has_more {
             found.push(Place::Repository(folder));
         }
     }

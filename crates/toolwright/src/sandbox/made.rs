@@ -26,15 +26,18 @@ const ASIDE_TRIES: usize = 20;
 #[derive(Debug)]
 pub(super) struct Look {
     worktree: PathBuf,
-    /// What no command inside can change: repositories that have it were there before.
+    /// What no command inside can change.
     protected: Vec<PathBuf>,
-    /// What commands outside have made, which a person agreed to, and what it held.
+    /// What was there before, and what commands outside have made, which a person agreed to; with what it held.
     agreed: Mutex<BTreeMap<PathBuf, String>>,
 }
 
 impl Look {
+    /// What is there by now is somebody's own, protected or not.
     pub(super) fn new(worktree: &Path, protected: Vec<PathBuf>) -> Self {
-        Self { worktree: worktree.to_owned(), protected, agreed: Mutex::default() }
+        let look = Self { worktree: worktree.to_owned(), protected, agreed: Mutex::default() };
+        look.after(Ran::Outside);
+        look
     }
 
     /// Gives what there is to say to the model.
@@ -204,6 +207,7 @@ mod tests {
     #[test]
     fn settings_hooks_and_ways_to_them_are_moved_aside_and_told() {
         let work = Work::new();
+        let look = work.look();
         work.make("sub/.git/config", EVIL);
         work.make("sub/.git/config.stopped-by-sandbox", "taken");
         work.make("sub/.git/hooks/pre-commit", "");
@@ -211,7 +215,6 @@ mod tests {
         work.make("evil.git/HEAD", "");
         work.make("evil.git/objects/x", "");
         work.make("evil.git/config", EVIL);
-        let look = work.look();
         let said = look.after(Ran::InSandbox);
         for gone in ["sub/.git/config", "sub/.git/hooks", "led/.git", "evil.git/config"] {
             assert!(!work.has(gone), "{gone}");
