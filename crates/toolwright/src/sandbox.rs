@@ -176,11 +176,26 @@ type Find = Box<dyn FnOnce() -> Result<Found, String> + Send>;
 
 #[derive(Debug, Clone, Default)]
 struct Found {
-    sandbox: Option<Arc<Sandbox>>,
-    look: Option<Arc<made::Look>>,
+    held: Option<Held>,
     /// The folder is so wide that a fence around it is none.
     is_wide: bool,
     why_none: &'static str,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    layer: Layer,
+    network: Network,
+    /// Later, because that takes a look through the folder.
+    drawn: Arc<LazyLock<Drawn, Draw>>,
+}
+
+type Draw = Box<dyn FnOnce() -> Drawn + Send>;
+
+#[derive(Debug)]
+struct Drawn {
+    sandbox: Arc<Sandbox>,
+    look: Option<made::Look>,
 }
 
 impl Protection {
@@ -209,7 +224,6 @@ impl Protection {
         let run = run_outside(config, &paths, &workspace);
         let find = move || {
             let is_wide = is_wide(&settings, &paths, &workspace);
-            let fence = fence(&settings, &paths, &workspace, run);
             let fits = |layer: &&Layer| match wanted {
                 SandboxLayer::Auto => true,
                 SandboxLayer::Bubblewrap => layer.name() == "bubblewrap",
@@ -217,10 +231,18 @@ impl Protection {
             };
             match sandbox::available().iter().find(fits) {
                 Some(layer) => {
-                    let look = made::Look::new(workspace.worktree(), fence.read_only.clone());
-                    let sandbox = Sandbox { layer: layer.clone(), fence };
-                    let (sandbox, look) = (Some(Arc::new(sandbox)), Some(Arc::new(look)));
-                    Ok(Found { sandbox, look, is_wide, why_none: "" })
+                    let fence = Fence { network: network(&settings), ..Fence::default() };
+                    let network = Sandbox { layer: layer.clone(), fence }.network();
+                    let draw = move || {
+                        let fence = fence_of(&settings, &paths, &workspace, run);
+                        let look =
+                            || made::Look::new(workspace.worktree(), fence.read_only.clone());
+                        let look = (!is_wide).then(look);
+                        Drawn { sandbox: Arc::new(Sandbox { layer: layer.clone(), fence }), look }
+                    };
+                    let drawn = Arc::new(LazyLock::new(Box::new(draw) as Draw));
+                    let held = Some(Held { layer: layer.clone(), network, drawn });
+                    Ok(Found { held, is_wide, why_none: "" })
                 }
                 None if mode == SandboxMode::On => Err(REQUIRED.to_owned()),
                 None => Ok(Found { why_none: "none works here", ..Found::default() }),
@@ -234,6 +256,9 @@ impl Protection {
         if !self.is_off {
             sandbox::remember_in(data.join("sandbox-works"));
             sandbox::probe_in_background();
+            let own = self.clone();
+            // Without a thread it is done by whoever asks first.
+            std::thread::Builder::new().spawn(move || own.sandbox().is_ok()).ok();
         }
     }
 
@@ -242,9 +267,15 @@ impl Protection {
         Self { found: Arc::new(LazyLock::new(Box::new(found))), is_off: true, counts: false }
     }
 
+    /// Fails where a sandbox is required and none works.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.found().map(drop).map_err(str::to_owned)
+    }
+
     /// The sandbox for commands, if there is one; fails where one is required and none works.
     pub fn sandbox(&self) -> Result<Option<Arc<Sandbox>>, String> {
-        self.found().map(|found| found.sandbox.clone()).map_err(str::to_owned)
+        let drawn = self.found().map(Found::drawn).map_err(str::to_owned)?;
+        Ok(drawn.map(|drawn| Arc::clone(&drawn.sandbox)))
     }
 
     /// As the tools take it.
@@ -257,9 +288,10 @@ impl Protection {
     /// to be looked through.
     pub(crate) fn after_command(&self) -> Option<AfterCommand> {
         let own = self.clone();
-        let after = move |ran: Ran| match own.found() {
-            Ok(Found { look: Some(look), is_wide: false, .. }) => look.after(ran),
-            _ => String::new(),
+        let after = move |ran: Ran| {
+            let drawn = own.found().ok().and_then(Found::drawn);
+            let look = drawn.and_then(|drawn| drawn.look.as_ref());
+            look.map_or(String::new(), |look| look.after(ran))
         };
         (!self.is_off).then(|| Arc::new(after) as AfterCommand)
     }
@@ -283,10 +315,11 @@ impl Protection {
 
     pub(crate) fn containment(&self) -> Containment {
         match self.found() {
-            Ok(Found { sandbox: Some(sandbox), is_wide: false, .. }) if self.counts => {
+            Ok(found @ Found { held: Some(held), is_wide: false, .. }) if self.counts => {
+                let drawn = found.drawn().map(|drawn| drawn.sandbox.fence.read_only.clone());
                 Containment {
-                    is_closed: sandbox.network() == Network::Off,
-                    protected: sandbox.fence.read_only.clone(),
+                    is_closed: held.network == Network::Off,
+                    protected: drawn.unwrap_or_default(),
                 }
             }
             _ => Containment::default(),
@@ -297,12 +330,18 @@ impl Protection {
     pub fn describe(&self) -> String {
         match self.found() {
             Err(problem) => problem.to_owned(),
-            Ok(Found { sandbox: None, why_none, .. }) => format!("none ({why_none})"),
-            Ok(Found { sandbox: Some(sandbox), is_wide, .. }) => {
+            Ok(Found { held: None, why_none, .. }) => format!("none ({why_none})"),
+            Ok(Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
                 let wide = if *is_wide { "; this folder is too wide to be a fence" } else { "" };
-                format!("{}, network {}{wide}", sandbox.layer, sandbox.network())
+                format!("{layer}, network {network}{wide}")
             }
         }
+    }
+}
+
+impl Found {
+    fn drawn(&self) -> Option<&Drawn> {
+        self.held.as_ref().map(|held| LazyLock::force(&held.drawn))
     }
 }
 
@@ -365,7 +404,7 @@ fn run_outside(config: &Config, paths: &Paths, workspace: &Workspace) -> Vec<Pat
     found
 }
 
-fn fence(
+fn fence_of(
     settings: &SandboxSettings,
     paths: &Paths,
     workspace: &Workspace,

@@ -64,7 +64,9 @@ pub(super) enum Place {
 /// Those at or below a folder, as far as they are looked for, and those that its index names.
 pub(super) fn inside(worktree: &Path) -> Vec<Place> {
     let mut found = Vec::new();
-    let mut left = VecDeque::from([worktree.to_owned()]);
+    // All there is holds files that are none, and more than can be looked at.
+    let root = worktree.parent().map(|_| worktree.to_owned());
+    let mut left: VecDeque<PathBuf> = root.into_iter().collect();
     let (mut folders, mut names) = (0, 0);
     while let Some(folder) = left.pop_front() {
         folders += 1;

@@ -24,7 +24,7 @@ impl Place {
     fn fence(&self, work: &str, settings: &str) -> Fence {
         let settings: Settings = serde_json::from_str(settings).unwrap();
         let workspace = Workspace::new(&self.root.join(work)).unwrap();
-        fence(&settings.sandbox, &self.paths(), &workspace, Vec::new())
+        fence_of(&settings.sandbox, &self.paths(), &workspace, Vec::new())
     }
 
     fn paths(&self) -> Paths {
