@@ -1,5 +1,6 @@
 //! Commands that people want run when something happens, in the form of Claude Code's settings.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toolwright_permission::LayerKind;
 
+use crate::commands_name::files_named;
 use crate::file;
 use crate::load::LeftOut;
 use crate::matcher::Matcher;
 use crate::paths::Paths;
 use crate::settings::Ordered;
+use crate::trust::print_of;
 
 /// What happens, in the words of those settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,6 +81,23 @@ pub struct CommandHook {
     pub source: PathBuf,
     /// The folder that it belongs to, where a folder's own `.claude` brought it.
     pub project: Option<PathBuf>,
+    /// The project's files that the command names, and what they held when it was read.
+    pub files: BTreeMap<PathBuf, Option<String>>,
+}
+
+impl CommandHook {
+    /// Looks at the files that it names.
+    pub(crate) fn look(&mut self, directory: &Path, worktree: &Path) {
+        let own = self.project.as_deref().unwrap_or(worktree);
+        let named = files_named(&self.command, own, &[directory, worktree]);
+        self.files = named.into_iter().map(|file| (file.clone(), print_of(&file))).collect();
+    }
+
+    /// The first of its files that is not as it was.
+    pub fn changed_file(&self) -> Option<&Path> {
+        let changed = |(file, was): &(&PathBuf, &Option<String>)| print_of(file) != **was;
+        self.files.iter().find(changed).map(|(file, _)| file.as_path())
+    }
 }
 
 /// The `hooks` key: events with groups of commands.
@@ -176,6 +196,7 @@ impl Found {
                         on_failure: handler.on_failure,
                         source: source.to_owned(),
                         project: project.map(Path::to_owned),
+                        files: BTreeMap::new(),
                     };
                     self.hooks.push((kind, hook));
                 }

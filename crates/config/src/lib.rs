@@ -9,6 +9,7 @@ mod agent;
 mod bounded;
 mod changed;
 mod command;
+mod commands_name;
 mod edit;
 mod file;
 mod folders;
@@ -36,6 +37,7 @@ mod yaml;
 
 pub use agent::{Agent, AgentError};
 pub use command::{Command, CommandError, Piece, mentions};
+pub use commands_name::files_named;
 pub use edit::set_entry;
 pub use file::{ConfigError, rule_line};
 pub use folders::{ConfigFolder, PLUGIN_FOLDERS, TOOL_FOLDERS, config_folders};
@@ -62,7 +64,7 @@ pub use state_file::StateFile;
 pub use tool_settings::{
     ExperimentalSettings, SkillsSettings, WebfetchSettings, WebsearchSettings,
 };
-pub use trust::{Trust, TrustEntry, TrustState};
+pub use trust::{Trust, TrustEntry, TrustState, print_of};
 
 #[cfg(test)]
 mod hooks_tests;

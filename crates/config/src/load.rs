@@ -153,6 +153,7 @@ impl Config {
         config.left_out.append(&mut hooks.left_out);
         config.say_what_is_left_out(worktree);
         config.hooks = hooks.in_order();
+        config.hooks.iter_mut().for_each(|hook| hook.look(directory, worktree));
         config.settings = serde_json::from_value(config.value.clone()).unwrap_or_default();
         let managed = config.managed_sandbox.get("enabled").cloned();
         config.settings.sandbox.managed = managed.and_then(|v| serde_json::from_value(v).ok());

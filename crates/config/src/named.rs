@@ -99,7 +99,7 @@ fn add(path: PathBuf, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn script_at(path: &Path) -> Option<PathBuf> {
+pub(crate) fn script_at(path: &Path) -> Option<PathBuf> {
     let with = |ending: &&str| {
         let mut name = path.as_os_str().to_owned();
         name.push(ending);

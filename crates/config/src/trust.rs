@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::commands_name::named_in;
 use crate::hooks::claude_files;
 use crate::load::candidates;
 use crate::named::{add_imported, add_named};
@@ -21,11 +22,15 @@ pub(crate) const RUNNING_FOLDERS: &[&str] = &[
     "plugins", "tool", "tools",
 ];
 
+/// Where hooks that others know keep their scripts.
+const CLAUDE_HOOKS: &str = ".claude/hooks";
+
 /// Files that are looked at; a folder with more is never as it was, and cannot be trusted for good.
 const MOST_FILES: usize = 2000;
 
-/// Bytes of one file that are compared.
-const SEEN_CAP_BYTES: u64 = 64 << 20;
+/// A larger file (a program that was built) is known by its size alone: nobody has read it, and it would be
+/// read at every start.
+const PRINT_CAP_BYTES: u64 = 64 << 20;
 
 const TOO_MANY: &str = "more files than can be looked at";
 
@@ -128,36 +133,46 @@ impl Trust {
 
     /// The folder's own files that count only where it is trusted, with what they hold.
     pub fn fingerprints(&self, directory: &Path, worktree: &Path) -> BTreeMap<String, String> {
-        let no_variables = |_: &str| None;
-        let settings = candidates(&self.paths, directory, worktree, &no_variables);
-        let settings = settings.into_iter().filter(|(kind, _)| *kind == LayerKind::Project);
-        let mut files: Vec<PathBuf> = settings.map(|(_, file)| file).collect();
-        let claude = claude_files(&self.paths, directory, worktree).into_iter();
-        files.extend(claude.filter(|(kind, ..)| *kind == LayerKind::Project).map(|(_, f, _)| f));
+        let mut files = self.settings(directory, worktree);
+        let run = self.run_outside(directory, worktree);
         for folder in directory.ancestors().take_while(|folder| folder.starts_with(worktree)) {
             for own in [".opencode", ".toolwright"] {
                 for running in RUNNING_FOLDERS {
                     collect(&folder.join(own).join(running), &mut files);
                 }
             }
+            collect(&folder.join(CLAUDE_HOOKS), &mut files);
         }
         add_named(&mut files, worktree);
         add_imported(&mut files);
+        // Not what these import: a server that the project itself builds is made of its sources.
+        files.extend(run);
         if files.len() > MOST_FILES {
             return BTreeMap::from([(TOO_MANY.to_owned(), String::new())]);
         }
         let print = |file: PathBuf| {
-            let inside = name_of(file.strip_prefix(worktree).unwrap_or(&file));
-            match crate::bounded::read_up_to(&file, SEEN_CAP_BYTES) {
-                Ok(bytes) => Some((inside, fingerprint(&bytes))),
-                // What cannot be compared is never taken for what it was.
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    Some((TOO_MANY.to_owned(), String::new()))
-                }
-                Err(_) => None,
-            }
+            let print = print_of(&file)?;
+            let inside = file.strip_prefix(worktree).unwrap_or(&file);
+            Some((name_of(inside), print))
         };
         files.into_iter().filter_map(print).collect()
+    }
+
+    /// The project's files that its hooks and MCP servers run outside the sandbox, as far as their
+    /// commands name them; some may not be there yet.
+    pub fn run_outside(&self, directory: &Path, worktree: &Path) -> Vec<PathBuf> {
+        let settings = self.settings(directory, worktree);
+        settings.iter().flat_map(|file| named_in(file, directory, worktree)).collect()
+    }
+
+    fn settings(&self, directory: &Path, worktree: &Path) -> Vec<PathBuf> {
+        let no_variables = |_: &str| None;
+        let settings = candidates(&self.paths, directory, worktree, &no_variables);
+        let settings = settings.into_iter().filter(|(kind, _)| *kind == LayerKind::Project);
+        let mut files: Vec<PathBuf> = settings.map(|(_, file)| file).collect();
+        let claude = claude_files(&self.paths, directory, worktree).into_iter();
+        files.extend(claude.filter(|(kind, ..)| *kind == LayerKind::Project).map(|(_, f, _)| f));
+        files
     }
 }
 
@@ -182,6 +197,18 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
             _ => files.push(path),
         }
     }
+}
+
+/// What a file holds, in short; nothing where it is none or cannot be read.
+pub fn print_of(file: &Path) -> Option<String> {
+    let data = fs::metadata(file).ok()?;
+    if !data.is_file() {
+        return None;
+    }
+    if data.len() > PRINT_CAP_BYTES {
+        return Some(format!("{} bytes", data.len()));
+    }
+    Some(fingerprint(&fs::read(file).ok()?))
 }
 
 /// A repository's author must not be able to make two files with the same one.

@@ -118,6 +118,50 @@ fn what_trusted_files_name_is_part_of_what_is_trusted() {
 }
 
 #[test]
+fn what_hooks_and_servers_run_is_part_of_what_is_trusted() {
+    let hooks = r#"{"hooks":{"PreToolUse":[{"hooks":[
+        {"type":"command","command":"\"$CLAUDE_PROJECT_DIR\"/scripts/check.sh"}]}]}}"#;
+    let servers = r#"{"mcpServers":{"a":{"command":"node","args":["tools/server.js"]}}}"#;
+    let own = r#"{"mcp":{"b":{"type":"local","command":["python3","./b.py"]},
+        "c":{"type":"local","command":["./fenced.py"],"sandbox":true}}}"#;
+    let setup = Setup::new(&[
+        ("work/.claude/settings.json", hooks),
+        ("work/.claude/hooks/other.sh", "exit 0"),
+        ("work/scripts/check.sh", "exit 0"),
+        ("work/.mcp.json", servers),
+        ("work/tools/server.js", "import './lib.js'"),
+        ("work/tools/lib.js", "1"),
+        ("work/opencode.json", own),
+        ("work/fenced.py", "1"),
+        ("work/inner/b.py", "1"),
+    ]);
+    let (trust, directory, work) = trust(&setup);
+    trust.decide(&directory, &work, true).unwrap();
+    assert_eq!(trust.state(&directory, &work), TrustState::Trusted);
+    for changed in [
+        ".claude/hooks/other.sh",
+        ".claude/hooks/new.sh",
+        "scripts/check.sh",
+        "tools/server.js",
+        "inner/b.py",
+    ] {
+        let before = std::fs::read(work.join(changed)).ok();
+        std::fs::write(work.join(changed), "evil").unwrap();
+        let files = vec![changed.to_owned()];
+        let state = trust.state(&directory, &work);
+        assert_eq!(state, TrustState::Changed { files, was_trusted: true }, "{changed}");
+        match before {
+            Some(bytes) => std::fs::write(work.join(changed), bytes).unwrap(),
+            None => std::fs::remove_file(work.join(changed)).unwrap(),
+        }
+    }
+    // What runs inside the fence, and what the project is made of.
+    std::fs::write(work.join("fenced.py"), "2").unwrap();
+    std::fs::write(work.join("tools/lib.js"), "2").unwrap();
+    assert_eq!(trust.state(&directory, &work), TrustState::Trusted);
+}
+
+#[test]
 fn names_that_only_look_alike_are_different_files() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

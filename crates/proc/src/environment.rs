@@ -10,17 +10,87 @@ const SECRET_WORDS: &[&str] = &[
     "KEY",
     "KEYS",
     "APIKEY",
+    "APITOKEN",
+    "AUTHTOKEN",
+    "ACCESSTOKEN",
     "TOKEN",
     "TOKENS",
     "PAT",
     "SECRET",
     "SECRETS",
+    "PASS",
     "PASSWORD",
+    "PASSWORDS",
     "PASSWD",
     "PASSPHRASE",
+    "PWD",
+    "AUTH",
+    "JWT",
     "CREDENTIAL",
     "CREDENTIALS",
 ];
+
+/// Those that say it wherever they stand, as in `GITHUB_TOKEN_ORG`.
+const SECRET_ANYWHERE: &[&str] = &[
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIALS",
+];
+
+/// The end of a last word that is written in one: `PGPASSWORD`, `SSHPASS`, `npm_config__authToken`.
+const SECRET_ENDINGS: &[&str] = &["PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN", "APIKEY"];
+
+/// Last words that make something else of it: where it is, how long it lives, what it is called.
+const ABOUT: &[&str] = &[
+    "FILE",
+    "FILES",
+    "PATH",
+    "DIR",
+    "DIRECTORY",
+    "FOLDER",
+    "ID",
+    "NAME",
+    "TYPE",
+    "URL",
+    "URI",
+    "HOST",
+    "PORT",
+    "TTL",
+    "EXPIRY",
+    "EXPIRES",
+    "LENGTH",
+    "SIZE",
+    "LIMIT",
+    "MAX",
+    "MIN",
+    "COUNT",
+    "METHOD",
+    "ALGORITHM",
+    "FORMAT",
+    "TIMEOUT",
+    "DELAY",
+    "RATE",
+    "REPEAT",
+    "ENABLED",
+    "DISABLED",
+    "CMD",
+    "COMMAND",
+    "SOCK",
+    "BACKEND",
+    "PROVIDER",
+];
+
+/// Names that only look like it.
+const HARMLESS: &[&str] = &["PWD", "KEY_BINDINGS"];
+
+/// Names that do not look like it.
+const KNOWN: &[&str] = &["SSHPASS"];
 
 /// They make the dynamic linker load what they name.
 const LINKER: &[&str] = &["LD_", "DYLD_"];
@@ -32,16 +102,18 @@ const AGENTS: &[&str] =
 /// Whether the name says that its value is a secret.
 pub fn names_a_secret(name: &str) -> bool {
     let upper = name.to_uppercase();
-    let words: Vec<&str> = upper.split('_').collect();
-    let last = words.last().is_some_and(|word| SECRET_WORDS.contains(word));
+    if HARMLESS.contains(&upper.as_str()) {
+        return false;
+    }
+    let words: Vec<&str> = upper.split(['_', '-', '.']).filter(|word| !word.is_empty()).collect();
+    let Some(last) = words.last() else { return false };
+    let ends = SECRET_ENDINGS.iter().any(|ending| last.ends_with(ending));
     // `AWS_SECRET_ACCESS_KEY_FILE` names a place; `GITHUB_TOKEN_2` does not.
-    let numbered = match words.as_slice() {
-        [.., word, number] => number.parse::<u32>().is_ok() && SECRET_WORDS.contains(word),
-        _ => false,
-    };
-    let inside = words.iter().any(|word| matches!(*word, "SECRET" | "PASSWORD"));
-    let place = matches!(words.last(), Some(&"FILE" | &"PATH" | &"DIR"));
-    last || numbered || (inside && !place)
+    let anywhere = words.iter().any(|word| SECRET_ANYWHERE.contains(word));
+    KNOWN.contains(&upper.as_str())
+        || SECRET_WORDS.contains(last)
+        || ends
+        || (anywhere && !ABOUT.contains(last))
 }
 
 /// Whether a child must not see a variable of ours, unless somebody has named it in `passed`.
@@ -72,29 +144,79 @@ mod tests {
             "ANTHROPIC_API_KEY",
             "GITHUB_TOKEN",
             "github_token",
+            "GITHUB_TOKEN_ORG",
             "NPM_TOKEN_2",
+            "NODE_AUTH_TOKEN",
+            "npm_config__authToken",
+            "npm_config_//registry.npmjs.org/:_authToken",
             "AWS_SECRET_ACCESS_KEY",
             "AWS_SESSION_TOKEN",
+            "OPENAI_KEY_PROD",
+            "OPENAI_APIKEY",
             "CLIENT_SECRET",
+            "PGPASSWORD",
             "PGPASSWORD_SECRET",
+            "MYSQL_PWD",
+            "SSHPASS",
+            "DB_PASS",
             "DB_PASSWORD",
             "MYSQL_PASSWORD_ADMIN",
+            "DB_PASS_PROD",
+            "GH_AUTH",
+            "TWILIO_AUTH",
+            "REDISCLI_AUTH",
+            "DOCKER_AUTH_CONFIG_SECRET",
+            "GPG_PASSPHRASE",
             "TOKEN",
             "GH_PAT",
+            "SESSION_JWT",
+            "ROOT_PWD",
+            "GOOGLE_CREDENTIALS",
         ] {
             assert!(names_a_secret(name), "{name}");
         }
         for name in [
             "PATH",
             "HOME",
+            "PWD",
+            "OLDPWD",
+            "SHELL",
+            "TERM",
+            "LANG",
+            "USER",
+            "DISPLAY",
+            "XAUTHORITY",
+            "SSH_CONNECTION",
+            "SSH_CLIENT",
             "KEYBOARD",
+            "KEYBOARD_LAYOUT",
             "XKB_KEYMAP",
+            "XKB_DEFAULT_LAYOUT",
+            "KEYTIMEOUT",
+            "KEY_BINDINGS",
             "TOKENIZERS_PARALLELISM",
+            "MAX_TOKEN_LIMIT",
             "MONKEY",
-            "SSH_KEY_FILE",
-            "DB_PASSWORD_FILE",
+            "TURKEY",
+            "COMPASS",
+            "BYPASS",
+            "PASSAGE",
+            "AUTHOR",
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
             "GIT_SSH_COMMAND",
+            "SSH_KEY_FILE",
+            "SSH_KEY_PATH",
+            "DB_PASSWORD_FILE",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "TOKEN_URL",
             "AWS_REGION",
+            "CARGO_HOME",
+            "PATTERN",
+            "_",
+            "",
         ] {
             assert!(!names_a_secret(name), "{name}");
         }

@@ -18,8 +18,10 @@ pub struct Containment {
 }
 
 impl Containment {
+    /// Whoever moves, removes or fills a folder also changes what is protected inside it.
     pub(crate) fn holds_write(&self, path: &Path) -> bool {
-        self.is_closed && !self.protected.iter().any(|own| path.starts_with(own))
+        let touches = |own: &PathBuf| path.starts_with(own) || own.starts_with(path);
+        self.is_closed && !self.protected.iter().any(touches)
     }
 }
 
@@ -48,5 +50,31 @@ impl fmt::Debug for Later {
 impl Default for Later {
     fn default() -> Self {
         Self::new(Containment::default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_protected_is_asked_about_from_above_and_from_below() {
+        let protected = vec![PathBuf::from("/w/.git/hooks"), PathBuf::from("/w/a.json")];
+        let closed = Containment { is_closed: true, protected };
+        for (path, held) in [
+            ("/w/src/main.rs", true),
+            ("/w/.git/index", true),
+            ("/w/.github/x", true),
+            ("/w/.git/hooks", false),
+            ("/w/.git/hooks/pre-commit", false),
+            ("/w/a.json", false),
+            ("/w/a.json5", true),
+            // Moved away, edited and moved back; or copied over.
+            ("/w/.git", false),
+            ("/w", false),
+        ] {
+            assert_eq!(closed.holds_write(Path::new(path)), held, "{path}");
+        }
+        assert!(!Containment::default().holds_write(Path::new("/w/src")));
     }
 }

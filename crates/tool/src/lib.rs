@@ -58,6 +58,7 @@ pub use pipeline::{
 pub use progress::Progress;
 pub use registry::{Audience, Offer, Registry, Source, WeakRegistry};
 pub use schedule::Batch;
+pub use tame::programs_named;
 pub use tool::{
     AnyTool, ErasedPlan, MayRead, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
 };

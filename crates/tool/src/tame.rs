@@ -225,7 +225,9 @@ fn obeys_nobody(git: &Path, depth: usize, workspace: &Workspace) -> bool {
     }
     !has_hook(&common.join("hooks"))
         && !has_hook(&folder.join("hooks"))
-        && files.iter().all(|file| is_tame_file(file, root))
+        && files.iter().all(|file| {
+            is_tame_file(file, &|text| is_tame_text(text, &|line| is_tame_value(line, file, root)))
+        })
         && embedded_are_tame(git, &folder, depth, workspace)
 }
 
@@ -263,6 +265,42 @@ fn named_in(file: &Path, prefix: &[u8]) -> io::Result<PathBuf> {
         true => Err(unfit()),
         false => Ok(PathBuf::from(OsStr::from_bytes(path))),
     }
+}
+
+/// What of a git folder's own settings names a program, by its name inside. `bare` ones and those of
+/// submodules and of work trees are alike here.
+pub fn programs_named(folder: &Path) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for name in ["config", "config.worktree"] {
+        let file = folder.join(name);
+        let is_own = || !file.is_symlink() && is_tame_file(&file, &is_module_text);
+        if fs::symlink_metadata(&file).is_ok() && !is_own() {
+            found.push(name);
+        }
+    }
+    let is_sample = |name: &Path| name.extension().is_some_and(|ending| ending == "sample");
+    let hooks = folder.join("hooks");
+    let mut entries = fs::read_dir(&hooks).into_iter().flatten().flatten();
+    if hooks.is_symlink() || entries.any(|entry| !is_sample(&entry.path())) {
+        found.push("hooks");
+    }
+    found
+}
+
+/// A submodule says where its files are; that runs nothing.
+fn is_module_text(text: &str) -> bool {
+    let is_place = |line: &&str| {
+        let line = line.trim_start().to_lowercase();
+        let rest = line.strip_prefix("worktree").map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with('='))
+    };
+    // Only a line that stands for itself: the one before must not go on in it.
+    let lines: Vec<&str> = text.lines().collect();
+    !lines.iter().any(|line| line.trim_end().ends_with('\\'))
+        && is_tame_text(
+            &lines.into_iter().filter(|line| !is_place(line)).collect::<Vec<_>>().join("\n"),
+            &|_| false,
+        )
 }
 
 /// Git looks into every repository that the index takes for one, wherever its settings are.
@@ -339,11 +377,11 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
 }
 
 /// A file that is not there orders nothing.
-fn is_tame_file(file: &Path, root: &Path) -> bool {
+fn is_tame_file(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
     match fs::metadata(file) {
         Err(error) => is_absent(&error),
         Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
-        Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame_text(&text, file, root)),
+        Ok(_) => fs::read_to_string(file).is_ok_and(|text| is_tame(&text)),
     }
 }
 
@@ -373,7 +411,8 @@ fn is_tame_value(line: &str, file: &Path, root: &Path) -> bool {
 }
 
 /// Each setting must be known. What is not plainly `[section "name"]` or `key = value` is not.
-fn is_tame_text(text: &str, file: &Path, root: &Path) -> bool {
+/// Of the core's others, `is_tame` says which are harmless with the value that they have.
+fn is_tame_text(text: &str, is_tame: &dyn Fn(&str) -> bool) -> bool {
     let mut known: &[&str] = &[];
     let mut in_core = false;
     text.lines().all(|line| {
@@ -398,9 +437,7 @@ fn is_tame_text(text: &str, file: &Path, root: &Path) -> bool {
             return section.is_some();
         }
         let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
-        known.contains(&"*")
-            || known.contains(&key.as_str())
-            || in_core && is_tame_value(line, file, root)
+        known.contains(&"*") || known.contains(&key.as_str()) || in_core && is_tame(line)
     })
 }
 
@@ -410,7 +447,8 @@ mod tests {
 
     fn is_tame_text(text: &str) -> bool {
         let root = Path::new("/nowhere");
-        super::is_tame_text(text, &root.join(".git/modules/a/config"), root)
+        let file = root.join(".git/modules/a/config");
+        super::is_tame_text(text, &|line| is_tame_value(line, &file, root))
     }
 
     #[test]
@@ -424,6 +462,22 @@ mod tests {
         assert!(is_tame_text(
             "[core]\n\tworktree = ../../../a\n\thooksPath = .husky/_\n\tfsmonitor = true"
         ));
+    }
+
+    #[test]
+    fn what_a_git_folder_names_is_told_by_its_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = folder.path();
+        fs::create_dir(git.join("hooks")).unwrap();
+        fs::write(git.join("hooks/pre-commit.sample"), "").unwrap();
+        let module = "[core]\n\tbare = false\n\tworktree = ../../../sub\n";
+        fs::write(git.join("config"), module).unwrap();
+        assert!(programs_named(git).is_empty());
+        fs::write(git.join("config.worktree"), "[core]\n\tfsmonitor = x").unwrap();
+        fs::write(git.join("hooks/pre-commit"), "").unwrap();
+        assert_eq!(programs_named(git), ["config.worktree", "hooks"]);
+        fs::write(git.join("config"), "[core]\n\tabbrev = 4 \\\n\tworktree = x").unwrap();
+        assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
     }
 
     #[test]

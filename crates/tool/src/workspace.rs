@@ -34,13 +34,9 @@ impl Workspace {
     /// `directory` must exist.
     pub fn new(directory: &Path) -> io::Result<Self> {
         let directory = fs::canonicalize(directory)?;
-        let worktree = directory
-            .ancestors()
-            .find(|folder| folder.join(".git").exists())
-            .unwrap_or(&directory)
-            .to_owned();
         let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
         let home = fs::canonicalize(&home).unwrap_or(home);
+        let worktree = repository_around(&directory, &home).to_owned();
         let containment = Later::default();
         let (guarded, minded, searched) = (Vec::new(), Vec::new(), Vec::new());
         let new = Self { directory, worktree, containment, home, guarded, minded, searched };
@@ -140,6 +136,7 @@ impl Workspace {
     /// Takes another folder for the user's home than the environment says.
     pub fn at_home(mut self, home: PathBuf) -> Self {
         self.home = fs::canonicalize(&home).unwrap_or(home);
+        self.worktree = repository_around(&self.directory, &self.home).to_owned();
         self
     }
 
@@ -164,6 +161,14 @@ impl Workspace {
             Err(_) => path.display().to_string(),
         }
     }
+}
+
+/// The root of the repository that a folder belongs to, or the folder itself. A repository that is the home
+/// folder or lies around it keeps settings: what happens to be below it is no part of one project.
+fn repository_around<'a>(directory: &'a Path, home: &Path) -> &'a Path {
+    let is_wide = |folder: &Path| folder.parent().is_none() || home.starts_with(folder);
+    let found = directory.ancestors().find(|folder| folder.join(".git").exists());
+    found.filter(|folder| !is_wide(folder)).unwrap_or(directory)
 }
 
 /// Removes `.` and `..` without looking at the disk.
@@ -340,4 +345,28 @@ fn new_file_mode() -> fs::Permissions {
         line.and_then(|l| u32::from_str_radix(l.trim(), 8).ok()).unwrap_or(0o022)
     });
     fs::Permissions::from_mode(0o666 & !*UMASK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_that_is_home_or_around_it_is_not_a_projects() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let home = root.join("home");
+        fs::create_dir_all(home.join("project/sub")).unwrap();
+        let worktree = |from: &str| {
+            let workspace = Workspace::new(&root.join(from)).unwrap().at_home(home.clone());
+            workspace.worktree().to_owned()
+        };
+        for around in [&root, &home] {
+            fs::create_dir(around.join(".git")).unwrap();
+            assert_eq!(worktree("home/project/sub"), home.join("project/sub"));
+            assert_eq!(worktree("home"), home);
+        }
+        fs::create_dir(home.join("project/.git")).unwrap();
+        assert_eq!(worktree("home/project/sub"), home.join("project"));
+    }
 }

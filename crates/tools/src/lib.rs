@@ -28,7 +28,8 @@ mod write;
 
 pub use apply_patch::ApplyPatch;
 pub use bash::{
-    AskVariables, Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP, JobInfo, Jobs,
+    AfterCommand, AskVariables, Bash, BashInput, BashKill, BashOptions, BashOutput, JOBS_CAP,
+    JobInfo, Jobs, Ran,
 };
 pub use edit::Edit;
 pub use feedback::{After, Before, Edited, Feedback, Occasion};

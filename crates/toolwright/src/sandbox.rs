@@ -1,13 +1,19 @@
 //! The fence for a folder: what its commands may write, change, read and reach, and what holds it.
 
+mod git;
+mod links;
+mod made;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use toolwright_config::{
-    Config, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings,
+    Config, McpSandbox, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork,
+    SandboxSettings, Trust, files_named,
 };
-use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Roots, Sandbox};
+use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Sandbox};
 use toolwright_tool::{Containment, Workspace};
+use toolwright_tools::{AfterCommand, Ran};
 
 /// Set to `off`, `on` or `auto`; counts above the settings and below the command line.
 const VARIABLE: &str = "TOOLWRIGHT_SANDBOX";
@@ -63,6 +69,7 @@ const SYSTEM_SECRETS: &[&str] =
 /// In the home folder: run by the next shell, desktop or git. Counts where home is writable.
 const START_UP: &[&str] = &[
     ".bashrc",
+    ".bash_aliases",
     ".bash_profile",
     ".bash_login",
     ".bash_logout",
@@ -71,23 +78,45 @@ const START_UP: &[&str] = &[
     ".zshenv",
     ".zprofile",
     ".zlogin",
+    ".zlogout",
+    ".oh-my-zsh",
     ".xprofile",
+    ".xsessionrc",
     ".xinitrc",
     ".pam_environment",
     ".inputrc",
     ".vimrc",
+    ".vim",
     ".emacs",
+    ".emacs.d",
+    ".tmux.conf",
+    ".gdbinit",
     ".gitconfig",
     ".npmrc",
+    ".cargo/config",
     ".cargo/config.toml",
+    ".cargo/env",
     ".cargo/bin",
+    ".docker/cli-plugins",
+    ".codex/config.toml",
     ".local/bin",
+    ".local/lib",
+    ".local/share/applications",
+    ".local/share/dbus-1",
+    ".local/share/systemd",
+    "bin",
     ".config/autostart",
+    ".config/Code/User",
+    ".config/emacs",
     ".config/environment.d",
     ".config/fish",
     ".config/git",
     ".config/nvim",
     ".config/systemd",
+    ".config/pip",
+    ".config/plasma-workspace",
+    ".config/tmux",
+    ".config/zsh",
     ".config/opencode",
     ".config/toolwright",
     ".claude/settings.json",
@@ -130,15 +159,9 @@ const PROJECT_SETTINGS: &[&str] = &[
     "toolwright.jsonc",
     ".claude/settings.json",
     ".claude/settings.local.json",
+    ".claude/hooks",
     ".mcp.json",
 ];
-
-/// In the git folder, and in those of submodules and further work trees inside it: what git runs, and
-/// what says what else it runs. `commondir` sends it to another folder for all of that.
-const GIT_SETTINGS: &[&str] = &["hooks", "config", "config.worktree", "commondir"];
-
-/// Submodules and work trees that are protected like the repository around them.
-const INNER_GIT_CAP: usize = 64;
 
 /// What holds this folder's commands, found out when it is first asked.
 #[derive(Clone)]
@@ -153,10 +176,26 @@ type Find = Box<dyn FnOnce() -> Result<Found, String> + Send>;
 
 #[derive(Debug, Clone, Default)]
 struct Found {
-    sandbox: Option<Arc<Sandbox>>,
+    held: Option<Held>,
     /// The folder is so wide that a fence around it is none.
     is_wide: bool,
     why_none: &'static str,
+}
+
+#[derive(Debug, Clone)]
+struct Held {
+    layer: Layer,
+    network: Network,
+    /// Later, because that takes a look through the folder.
+    drawn: Arc<LazyLock<Drawn, Draw>>,
+}
+
+type Draw = Box<dyn FnOnce() -> Drawn + Send>;
+
+#[derive(Debug)]
+struct Drawn {
+    sandbox: Arc<Sandbox>,
+    look: Option<made::Look>,
 }
 
 impl Protection {
@@ -181,13 +220,11 @@ impl Protection {
             return Self::off();
         }
         sandbox::keep_aside_in(paths.data.join("stopped-by-sandbox"));
-        let fence = fence(settings, paths, workspace);
-        let roots = Arc::new(Roots::hold(&fence));
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
-        let (home, directory) = (paths.home.clone(), workspace.directory().to_owned());
-        let is_wide =
-            directory.parent().is_none() || (home != directory && home.starts_with(&directory));
+        let (settings, paths, workspace) = (settings.clone(), paths.clone(), workspace.clone());
+        let run = run_outside(config, &paths, &workspace);
         let find = move || {
+            let is_wide = is_wide(&settings, &paths, &workspace);
             let fits = |layer: &&Layer| match wanted {
                 SandboxLayer::Auto => true,
                 SandboxLayer::Bubblewrap => layer.name() == "bubblewrap",
@@ -195,8 +232,18 @@ impl Protection {
             };
             match sandbox::available().iter().find(fits) {
                 Some(layer) => {
-                    let sandbox = Sandbox::around(layer.clone(), fence, roots);
-                    Ok(Found { sandbox: Some(Arc::new(sandbox)), is_wide, why_none: "" })
+                    let fence = Fence { network: network(&settings), ..Fence::default() };
+                    let network = Sandbox::new(layer.clone(), fence).network();
+                    let draw = move || {
+                        let fence = fence_of(&settings, &paths, &workspace, run);
+                        let look =
+                            || made::Look::new(workspace.worktree(), fence.read_only.clone());
+                        let look = (!is_wide).then(look);
+                        Drawn { sandbox: Arc::new(Sandbox::new(layer.clone(), fence)), look }
+                    };
+                    let drawn = Arc::new(LazyLock::new(Box::new(draw) as Draw));
+                    let held = Some(Held { layer: layer.clone(), network, drawn });
+                    Ok(Found { held, is_wide, why_none: "" })
                 }
                 None if mode == SandboxMode::On => Err(REQUIRED.to_owned()),
                 None => Ok(Found { why_none: "none works here", ..Found::default() }),
@@ -210,6 +257,9 @@ impl Protection {
         if !self.is_off {
             sandbox::remember_in(data.join("sandbox-works"));
             sandbox::probe_in_background();
+            let own = self.clone();
+            // Without a thread it is done by whoever asks first.
+            std::thread::Builder::new().spawn(move || own.sandbox().is_ok()).ok();
         }
     }
 
@@ -218,15 +268,33 @@ impl Protection {
         Self { found: Arc::new(LazyLock::new(Box::new(found))), is_off: true, counts: false }
     }
 
+    /// Fails where a sandbox is required and none works.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.found().map(drop).map_err(str::to_owned)
+    }
+
     /// The sandbox for commands, if there is one; fails where one is required and none works.
     pub fn sandbox(&self) -> Result<Option<Arc<Sandbox>>, String> {
-        self.found().map(|found| found.sandbox.clone()).map_err(str::to_owned)
+        let drawn = self.found().map(Found::drawn).map_err(str::to_owned)?;
+        Ok(drawn.map(|drawn| Arc::clone(&drawn.sandbox)))
     }
 
     /// As the tools take it.
     pub(crate) fn as_find(&self) -> Option<FindSandbox> {
         let own = self.clone();
         Some(FindSandbox::new(move || own.sandbox()))
+    }
+
+    /// What is done after each command: looks for repositories that it made. Not where the folder is too wide
+    /// to be looked through.
+    pub(crate) fn after_command(&self) -> Option<AfterCommand> {
+        let own = self.clone();
+        let after = move |ran: Ran| {
+            let drawn = own.found().ok().and_then(Found::drawn);
+            let look = drawn.and_then(|drawn| drawn.look.as_ref());
+            look.map_or(String::new(), |look| look.after(ran))
+        };
+        (!self.is_off).then(|| Arc::new(after) as AfterCommand)
     }
 
     /// The same fence around files, whatever commands have of the network.
@@ -248,10 +316,12 @@ impl Protection {
 
     pub(crate) fn containment(&self) -> Containment {
         match self.found() {
-            Ok(Found { sandbox: Some(sandbox), is_wide: false, .. }) if self.counts => {
+            Ok(found @ Found { held: Some(held), is_wide: false, .. }) if self.counts => {
+                let open = found.drawn().map(|drawn| drawn.sandbox.unheld()).unwrap_or_default();
+                let drawn = found.drawn().map(|drawn| drawn.sandbox.fence.read_only.clone());
                 Containment {
-                    is_closed: sandbox.network() == Network::Off && sandbox.unheld().is_empty(),
-                    protected: sandbox.fence.read_only.clone(),
+                    is_closed: held.network == Network::Off && open.is_empty(),
+                    protected: drawn.unwrap_or_default(),
                 }
             }
             _ => Containment::default(),
@@ -262,16 +332,26 @@ impl Protection {
     pub fn describe(&self) -> String {
         match self.found() {
             Err(problem) => problem.to_owned(),
-            Ok(Found { sandbox: None, why_none, .. }) => format!("none ({why_none})"),
-            Ok(Found { sandbox: Some(sandbox), is_wide, .. }) => {
+            Ok(Found { held: None, why_none, .. }) => format!("none ({why_none})"),
+            Ok(Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
                 let wide = if *is_wide { "; this folder is too wide to be a fence" } else { "" };
-                let open = match sandbox.unheld().as_slice() {
+                let open = match self.found().ok().and_then(Found::drawn) {
+                    Some(drawn) if layer.name() == "landlock" => drawn.sandbox.unheld(),
+                    _ => Vec::new(),
+                };
+                let open = match open.as_slice() {
                     [] => String::new(),
                     [first, ..] => format!("; {} cannot be kept unreadable", first.display()),
                 };
-                format!("{}, network {}{wide}{open}", sandbox.layer, sandbox.network())
+                format!("{layer}, network {network}{wide}{open}")
             }
         }
+    }
+}
+
+impl Found {
+    fn drawn(&self) -> Option<&Drawn> {
+        self.held.as_ref().map(|held| LazyLock::force(&held.drawn))
     }
 }
 
@@ -296,16 +376,55 @@ fn mode_named(word: &str) -> Option<SandboxMode> {
     }
 }
 
-fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fence {
-    let home = std::fs::canonicalize(&paths.home).unwrap_or_else(|_| paths.home.clone());
-    let (directory, worktree) = (workspace.directory(), workspace.worktree());
-    let named = |text: &String| match text.strip_prefix("~/").or(text.strip_prefix("$HOME/")) {
+/// A path of the settings.
+fn named(text: &str, home: &Path, directory: &Path) -> PathBuf {
+    match text.strip_prefix("~/").or(text.strip_prefix("$HOME/")) {
         Some(inside) => home.join(inside),
         None => directory.join(text),
-    };
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether the home folder, or all there is, may be written. Of a home folder too much is run by other
+/// programs to be named one by one.
+fn is_wide(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> bool {
+    let (home, directory) = (real(&paths.home), workspace.directory());
+    let more = settings.writable.iter().map(|text| real(&named(text, &home, directory)));
+    let mut all = more.chain([directory.to_owned(), workspace.worktree().to_owned()]);
+    all.any(|root| root.parent().is_none() || home.starts_with(&root))
+}
+
+/// Files of the workspace that run outside the fence: those that commands of hooks and of MCP servers name.
+fn run_outside(config: &Config, paths: &Paths, workspace: &Workspace) -> Vec<PathBuf> {
+    let (directory, worktree) = (workspace.directory(), workspace.worktree());
+    let mut found: Vec<PathBuf> =
+        config.hooks.iter().flat_map(|hook| hook.files.keys().cloned()).collect();
+    // Also what nobody trusts yet: it may be trusted later, as it is then.
+    found.extend(Trust::new(paths).run_outside(directory, worktree));
+    for server in config.settings.mcp.values() {
+        let is_inside = server.sandbox.is_some_and(|inside| inside != McpSandbox::Switch(false));
+        let from = directory.join(server.cwd.as_deref().unwrap_or_default());
+        for word in server.command.iter().flatten().filter(|_| !is_inside) {
+            found.extend(files_named(word, worktree, &[&from]));
+        }
+    }
+    found
+}
+
+fn fence_of(
+    settings: &SandboxSettings,
+    paths: &Paths,
+    workspace: &Workspace,
+    run: Vec<PathBuf>,
+) -> Fence {
+    let home = real(&paths.home);
+    let (directory, worktree) = (workspace.directory(), workspace.worktree());
+    let named = |text: &String| named(text, &home, directory);
     let mut writable = vec![worktree.to_owned(), directory.to_owned(), std::env::temp_dir()];
-    let git = git_folders(worktree);
-    writable.extend(git.iter().cloned());
+    writable.extend(git_folders(worktree));
     if settings.caches.unwrap_or(true) {
         writable.extend(CACHES.iter().map(|name| home.join(name)));
     }
@@ -317,19 +436,22 @@ fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fe
     writable.dedup();
 
     let folders = directory.ancestors().take_while(|folder| folder.starts_with(worktree));
-    let mut read_only: Vec<PathBuf> =
+    let mut decides: Vec<PathBuf> =
         folders.flat_map(|folder| PROJECT_SETTINGS.iter().map(|name| folder.join(name))).collect();
-    let mut repositories = git.clone();
-    for git in &git {
-        add_inner_git(&git.join("modules"), 3, &mut repositories);
-        add_inner_git(&git.join("worktrees"), 0, &mut repositories);
-    }
-    let settings_of = |git: &PathBuf| GIT_SETTINGS.iter().map(|name| git.join(name)).collect();
-    read_only.extend(repositories.iter().flat_map::<Vec<_>, _>(settings_of));
-    let is_writable = |path: &Path| writable.iter().any(|root| path.starts_with(root));
-    read_only.extend(START_UP.iter().map(|name| home.join(name)).filter(|path| is_writable(path)));
-    let own = [paths.config.join("toolwright"), paths.config.join("opencode"), paths.data.clone()];
-    read_only.extend(own.into_iter().filter(|path| is_writable(path)));
+    decides.extend(run);
+    let of_git =
+        [home.join(".gitconfig"), paths.config.join("git/config"), "/etc/gitconfig".into()];
+    decides.extend(git::obeyed(worktree, &home, &of_git));
+    decides.extend(START_UP.iter().map(|name| home.join(name)));
+    decides.extend([paths.config.join("toolwright"), paths.config.join("opencode")]);
+    let own = decides.iter().filter(|folder| !is_around(&real(folder), workspace));
+    let behind: Vec<PathBuf> = own.flat_map(|folder| links::links_inside(folder)).collect();
+    decides.extend(behind);
+    decides.push(paths.data.clone());
+    // Keys that are not there yet: whoever makes them decides who may come in.
+    let keys = KEY_STORES.iter().map(|name| home.join(name)).filter(|path| !path.exists());
+    decides.extend(keys);
+    let read_only = protected(&decides, &writable, workspace);
 
     let shown: Vec<PathBuf> = settings.readable.iter().map(named).collect();
     let mut unreadable: Vec<PathBuf> = KEY_STORES.iter().map(|name| home.join(name)).collect();
@@ -338,6 +460,29 @@ fn fence(settings: &SandboxSettings, paths: &Paths, workspace: &Workspace) -> Fe
     unreadable.push(paths.data.join("auth.json"));
     unreadable.extend(settings.unreadable.iter().map(named));
     Fence { writable, read_only, unreadable, network: network(settings) }
+}
+
+/// A link to the folder itself must not close all of it.
+fn is_around(path: &Path, workspace: &Workspace) -> bool {
+    workspace.directory().starts_with(path) || workspace.worktree().starts_with(path)
+}
+
+/// Where these really are and the links that lead there, as far as a child could write them.
+fn protected(decides: &[PathBuf], writable: &[PathBuf], workspace: &Workspace) -> Vec<PathBuf> {
+    let is_writable = |path: &PathBuf| writable.iter().any(|root| path.starts_with(root));
+    let mut found: Vec<PathBuf> = decides.iter().flat_map(|path| links::with_links(path)).collect();
+    found.retain(|path| is_writable(path) && !is_around(path, workspace));
+    found.sort();
+    // Sorted by their parts, what is inside another one stands behind it.
+    let mut outer: Option<PathBuf> = None;
+    found.retain(|path| {
+        let is_inside = outer.as_ref().is_some_and(|outer| path.starts_with(outer));
+        if !is_inside {
+            outer = Some(path.clone());
+        }
+        !is_inside
+    });
+    found
 }
 
 fn network(settings: &SandboxSettings) -> Network {
@@ -352,47 +497,20 @@ fn network(settings: &SandboxSettings) -> Network {
 /// The repository's own folder, and for a worktree that is one of several, the shared one too.
 fn git_folders(worktree: &Path) -> Vec<PathBuf> {
     let own = worktree.join(".git");
-    let linked = std::fs::read_to_string(&own).ok().and_then(|text| {
-        let to = text.strip_prefix("gitdir:")?.trim().to_owned();
-        std::fs::canonicalize(worktree.join(to)).ok()
-    });
-    let Some(linked) = linked else {
-        return std::fs::canonicalize(own).into_iter().filter(|folder| folder.is_dir()).collect();
-    };
+    let Some(folder) = git::git_folder(&own) else { return Vec::new() };
+    if !own.is_file() {
+        return vec![folder];
+    }
     // A file of the workspace says where this is: it is believed where that folder says so too.
-    let knows_us = |folder: &Path| {
-        let back = std::fs::read_to_string(folder.join("gitdir")).ok();
-        let back = back.and_then(|to| std::fs::canonicalize(to.trim()).ok());
-        let config = std::fs::read_to_string(folder.join("config")).unwrap_or_default();
-        let module = config.lines().find_map(|line| line.trim().strip_prefix("worktree = "));
-        let module = module.and_then(|to| std::fs::canonicalize(folder.join(to)).ok());
-        back.as_deref() == Some(own.as_path()) || module.as_deref() == Some(worktree)
-    };
-    if !knows_us(&linked) {
+    let back = std::fs::read_to_string(folder.join("gitdir")).ok();
+    let back = back.and_then(|to| std::fs::canonicalize(folder.join(to.trim())).ok());
+    let module = git::work_tree_of(&folder);
+    if back.as_deref() != Some(own.as_path()) && module.as_deref() != Some(worktree) {
         return Vec::new();
     }
-    let shared = std::fs::read_to_string(linked.join("commondir")).ok();
-    let shared = shared.and_then(|to| std::fs::canonicalize(linked.join(to.trim())).ok());
-    let around = |folder: &PathBuf| linked.starts_with(folder) && folder.join("HEAD").is_file();
-    shared.filter(around).into_iter().chain([linked.clone()]).collect()
-}
-
-/// What git keeps of submodules (whose names may have slashes) and of further work trees.
-fn add_inner_git(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if found.len() > INNER_GIT_CAP || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        if path.join("HEAD").exists() {
-            add_inner_git(&path.join("modules"), depth, found);
-            found.push(path);
-        } else if depth > 0 {
-            add_inner_git(&path, depth - 1, found);
-        }
-    }
+    let around = |shared: &PathBuf| folder.starts_with(shared) && shared.join("HEAD").is_file();
+    git::shared_folder(&folder).filter(around).into_iter().chain([folder.clone()]).collect()
 }
 
 #[cfg(test)]
-#[path = "sandbox_tests.rs"]
 mod tests;

@@ -247,6 +247,7 @@ impl Workbench {
             passed: self.config.settings.sandbox.environment.clone(),
             sandbox: self.protection.as_find(),
             variables: hooks.map(shell_variables),
+            after: self.protection.after_command(),
         };
         toolwright_tools::register_all(&registry, bash, &self.feedback);
         configured::register(&registry, &self.config, self.skills_for(&|_| true), &self.env);

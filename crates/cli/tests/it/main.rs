@@ -48,6 +48,7 @@ mod resume;
 mod retention;
 mod room;
 mod sandbox;
+mod sandbox_git;
 mod scripts;
 mod search;
 mod sessions;

@@ -71,6 +71,18 @@ pub struct BashOptions {
     pub jobs: Jobs,
     /// Further variables of a command in a folder, asked for before it starts.
     pub variables: Option<AskVariables>,
+    /// Looks at what a command left in the workspace, and says what there is to say.
+    pub after: Option<AfterCommand>,
+}
+
+pub type AfterCommand = Arc<dyn Fn(Ran) -> String + Send + Sync>;
+
+/// Where a command ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
+    InSandbox,
+    /// There is none, or a person let it out.
+    Outside,
 }
 
 pub type AskVariables = Arc<dyn Fn(PathBuf) -> Variables + Send + Sync>;
@@ -207,7 +219,9 @@ impl Tool for Bash {
             spec = spec.fenced(Arc::clone(sandbox));
         }
         let started = Instant::now();
-        let (mut running, mut end) = attempt(&spec, &call, &context).await?;
+        let ran = if call.sandbox.is_some() { Ran::InSandbox } else { Ran::Outside };
+        let after = |ran: Ran| self.options.after.clone().map(|after| (after, ran));
+        let (mut running, mut end) = attempt(&spec, &call, &context, after(ran)).await?;
         let mut left_sandbox = false;
         let mut put_back = PutBack::default();
         if let Some(stopped) = sandboxed::stopped(&call, &end, &running) {
@@ -215,9 +229,11 @@ impl Tool for Bash {
             let asked = sandboxed::ask(&call, &stopped, &running, &end, &context).await;
             asked.map_err(|error| sandboxed::told_with(error, &put_back))?;
             left_sandbox = true;
-            (running, end) = attempt(&spec.unfenced(), &call, &context).await?;
+            (running, end) =
+                attempt(&spec.unfenced(), &call, &context, after(Ran::Outside)).await?;
         }
         put_back.add(running.take_put_back());
+        let noted = running.noted();
         let mut output = match (end, place) {
             (End::StillRunning, Some(place)) => begin_job(place, call.command, running, started),
             (end, _) => told(&end, &running, call.patience).titled(call.command),
@@ -227,6 +243,7 @@ impl Tool for Bash {
         }
         sandboxed::tell(&mut output, &put_back);
         sandboxed::tell_late(&mut output);
+        output.output.push_str(&noted);
         output.details["sandbox"] = match &call.sandbox {
             Some(sandbox) if !left_sandbox => json!(sandbox.layer.name()),
             _ => json!(null),
@@ -316,10 +333,11 @@ async fn attempt(
     spec: &Spec,
     call: &Prepared,
     context: &RunContext,
+    after: Option<(AfterCommand, Ran)>,
 ) -> Result<(Running, End), ToolError> {
     let child = spec.spawn().map_err(|e| ToolError::for_model(e.to_string()))?;
     let capture = Capture::new(context.outputs.clone());
-    let running = Running::new(child, capture, call.input.manner());
+    let running = Running::new(child, capture, call.input.manner(), after);
     let end = watch(&running, call.patience, context).await;
     Ok((running, end))
 }

@@ -15,6 +15,7 @@ use toolwright_proc::{Child, Ended, Remains};
 use toolwright_tool::{Capture, Captured};
 
 use super::plain::{Manner, Plain};
+use super::{AfterCommand, Ran};
 
 /// How long output is waited for after the command itself has ended: something that it left in the
 /// background may hold the pipe open for ever.
@@ -37,6 +38,8 @@ pub(crate) struct Running {
     kill: CancellationToken,
     /// What became of protected files that it changed.
     put_back: Arc<Mutex<PutBack>>,
+    /// What there is to say of what it left in the workspace.
+    noted: Arc<Mutex<String>>,
     remains: Remains,
     /// What it left was ended.
     is_cleared: AtomicBool,
@@ -78,12 +81,19 @@ pub(crate) enum InputProblem {
 }
 
 impl Running {
-    pub(crate) fn new(mut child: Child, capture: Capture, manner: Manner) -> Self {
+    /// `after` is called when it has ended, and told what it was.
+    pub(crate) fn new(
+        mut child: Child,
+        capture: Capture,
+        manner: Manner,
+        after: Option<(AfterCommand, Ran)>,
+    ) -> Self {
         let capture = Arc::new(Mutex::new(capture));
         let (tell, news) = watch::channel(News::default());
         let (term, kill) = (CancellationToken::new(), CancellationToken::new());
         let (input, remains) = (child.input(), child.remains());
         let put_back: Arc<Mutex<PutBack>> = Arc::default();
+        let noted: Arc<Mutex<String>> = Arc::default();
         let intake = Intake {
             output: child.output(),
             plain: Plain::new(manner),
@@ -91,6 +101,8 @@ impl Running {
             capture: Arc::clone(&capture),
             tell,
             put_back: Arc::clone(&put_back),
+            noted: Arc::clone(&noted),
+            after,
         };
         let supervisor = tokio::spawn(supervise(child, intake, term.clone(), kill.clone()));
         Self {
@@ -101,6 +113,7 @@ impl Running {
             term,
             kill,
             put_back,
+            noted,
             remains,
             is_cleared: AtomicBool::new(false),
             _supervisor: AbortOnDropHandle::new(supervisor),
@@ -118,6 +131,10 @@ impl Running {
     /// Told once.
     pub(crate) fn take_put_back(&self) -> PutBack {
         std::mem::take(&mut *self.put_back.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn noted(&self) -> String {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn manner(&self) -> Manner {
@@ -219,6 +236,10 @@ async fn supervise(
     }
     lock(&intake.capture).close();
     *intake.put_back.lock().unwrap_or_else(PoisonError::into_inner) = child.put_back().clone();
+    if let Some((after, ran)) = intake.after.take() {
+        let said = tokio::task::spawn_blocking(move || after(ran)).await.unwrap_or_default();
+        *intake.noted.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
     let left_running = child.left_something();
     intake.tell.send_modify(|news| news.finish = Some(Finish { how, left_running }));
 }
@@ -246,6 +267,8 @@ struct Intake {
     capture: Arc<Mutex<Capture>>,
     tell: watch::Sender<News>,
     put_back: Arc<Mutex<PutBack>>,
+    noted: Arc<Mutex<String>>,
+    after: Option<(AfterCommand, Ran)>,
 }
 
 impl Intake {

@@ -52,6 +52,7 @@ struct CommandHook {
     timeout: Duration,
     on_failure: OnFailure,
     project: PathBuf,
+    configured: config::CommandHook,
 }
 
 /// In the order of the configuration. The same command for the same event is one hook, whatever
@@ -86,6 +87,7 @@ pub(crate) fn command_hooks(
             timeout: hook.timeout.unwrap_or(USUAL_TIMEOUT),
             on_failure,
             project: project.to_owned(),
+            configured: hook.clone(),
         });
     }
     // People are called only after those who can answer for them.
@@ -151,6 +153,13 @@ impl Hook for CommandHook {
             let Some(told) = told.filter(|told| self.is_wanted(told)) else {
                 return Ok(Verdict::default());
             };
+            // It runs outside the fence: only as it was when somebody trusted it.
+            if let Some(file) = self.configured.changed_file() {
+                return Err(format!(
+                    "{} has changed since this folder was trusted; look at it, then `tw trust`",
+                    file.display()
+                ));
+            }
             let ended = run::run(
                 &self.command,
                 self.place.workspace.directory(),

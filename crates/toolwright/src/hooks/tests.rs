@@ -33,6 +33,7 @@ fn configured(event: HookEvent, matcher: &str, command: &str) -> config::Command
         on_failure: None,
         source: PathBuf::from("/settings.json"),
         project: None,
+        files: std::collections::BTreeMap::new(),
     }
 }
 

@@ -201,7 +201,7 @@ impl Workbench {
         let engine = station.engine(self).await?;
         scripts.talk_to(engine.inbox());
         scripts.noted_by(engine.keeper());
-        self.protection.sandbox().map_err(SetupError::Sandbox)?;
+        self.protection.check().map_err(SetupError::Sandbox)?;
         let protection = self.protection.clone();
         Ok(Desk {
             engine,

@@ -23,14 +23,25 @@ impl Place {
 
     fn fence(&self, work: &str, settings: &str) -> Fence {
         let settings: Settings = serde_json::from_str(settings).unwrap();
+        let workspace = Workspace::new(&self.root.join(work)).unwrap();
+        fence_of(&settings.sandbox, &self.paths(), &workspace, Vec::new())
+    }
+
+    fn paths(&self) -> Paths {
         let home = self.root.join("home");
-        let paths = Paths {
+        Paths {
             config: home.join(".config"),
             data: home.join(".local/share/toolwright"),
             managed: self.root.join("etc"),
             home,
-        };
-        fence(&settings.sandbox, &paths, &Workspace::new(&self.root.join(work)).unwrap())
+        }
+    }
+
+    fn is_wide(&self, work: &str, settings: &str) -> bool {
+        let settings: Settings = serde_json::from_str(settings).unwrap();
+        let workspace =
+            Workspace::new(&self.root.join(work)).unwrap().at_home(self.root.join("home"));
+        is_wide(&settings.sandbox, &self.paths(), &workspace)
     }
 }
 
@@ -107,18 +118,64 @@ fn a_linked_worktree_brings_its_repository_and_a_false_link_does_not() {
 }
 
 #[test]
-fn what_git_obeys_is_protected_in_submodules_and_further_work_trees_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let git = folder.path().join(".git");
-    for inner in ["modules/a/b", "modules/a/b/modules/c", "worktrees/w"] {
-        std::fs::create_dir_all(git.join(inner)).unwrap();
-        std::fs::write(git.join(inner).join("HEAD"), "").unwrap();
+fn home_and_what_is_around_it_is_too_wide_to_be_a_fence() {
+    let place = Place::new();
+    assert!(place.is_wide("home", "{}"));
+    assert!(place.is_wide("", "{}"));
+    assert!(place.is_wide("home/project", r#"{"sandbox": {"writable": ["~/"]}}"#));
+    assert!(!place.is_wide("home/project", r#"{"sandbox": {"writable": ["~/more"]}}"#));
+    assert!(!place.is_wide("home/project/sub", "{}"));
+}
+
+#[test]
+fn protected_names_that_are_links_are_protected_where_they_lead_and_where_they_are() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    let at = |name: &str| place.root.join("home").join(name);
+    for folder in ["project/oc", "project/dotclaude", "project/githooks", "project/tw", ".config"] {
+        fs::create_dir_all(at(folder)).unwrap();
     }
-    let mut found = Vec::new();
-    add_inner_git(&git.join("modules"), 3, &mut found);
-    add_inner_git(&git.join("worktrees"), 0, &mut found);
-    found.sort();
-    let expected = ["modules/a/b", "modules/a/b/modules/c", "worktrees/w"];
-    assert_eq!(found, expected.map(|inner| git.join(inner)));
-    assert!(GIT_SETTINGS.contains(&"commondir"));
+    fs::write(at("project/oc.json"), "{}").unwrap();
+    fs::remove_dir(at("project/.git/hooks")).unwrap();
+    symlink("oc", at("project/.opencode")).unwrap();
+    symlink("oc.json", at("project/opencode.json")).unwrap();
+    symlink("dotclaude", at("project/.claude")).unwrap();
+    symlink("../githooks", at("project/.git/hooks")).unwrap();
+    symlink("../project/tw", at(".config/toolwright")).unwrap();
+    symlink("project/bashrc", at(".bashrc")).unwrap();
+    // A link to everything closes nothing but itself.
+    symlink(".", at("project/.toolwright")).unwrap();
+    let fence = place.fence("home/project", "{}");
+    for name in [
+        ".opencode",
+        "oc",
+        "opencode.json",
+        "oc.json",
+        ".claude",
+        "dotclaude/settings.json",
+        ".git/hooks",
+        "githooks",
+        "tw",
+        "bashrc",
+        ".toolwright",
+    ] {
+        let path = at("project").join(name);
+        assert!(fence.read_only.contains(&path), "{name}: {:?}", fence.read_only);
+    }
+    assert!(fence.allows_write(&at("project/main.rs")));
+    assert!(fence.allows_write(&at("project/dotclaude/notes.md")));
+}
+
+#[test]
+fn links_inside_of_what_is_protected_protect_what_they_lead_to() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    let at = |name: &str| place.root.join("home").join(name);
+    fs::create_dir_all(at(".config/toolwright")).unwrap();
+    symlink(at("project/tw.json"), at(".config/toolwright/toolwright.json")).unwrap();
+    symlink("../../scripts/check", at("project/.git/hooks/pre-commit")).unwrap();
+    let fence = place.fence("home/project", "{}");
+    assert!(!fence.allows_write(&at("project/tw.json")));
+    assert!(!fence.allows_write(&at("project/scripts/check")));
+    assert!(fence.allows_write(&at("project/scripts/other")));
 }
