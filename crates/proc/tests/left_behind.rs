@@ -32,9 +32,12 @@ async fn what_is_changed_by_something_left_behind_is_put_back_when_that_has_ende
         let read_only = vec![protected.clone()];
         let fence = Fence { writable: vec![work.clone()], read_only, ..Fence::default() };
         let sandbox = Sandbox { layer: layer.clone(), fence };
-        let stray = "read x < go; echo evil > toolwright.json; echo > made; read x < go";
+        let stray =
+            "echo > left; read x < go; echo evil > toolwright.json; echo > made; read x < go";
+        // It ends when that one has left its session.
         let script = format!(
-            "mkfifo go && {{ setsid env -i /bin/sh -c '{stray}' > /dev/null 2>&1 < /dev/null & }}"
+            "mkfifo go left && {{ setsid env -i /bin/sh -c '{stray}' > /dev/null 2>&1 < /dev/null & }} \
+             && read x < left; true"
         );
         run(&sandbox, &work, &script).await;
         // Open on both ends, so that nobody waits for the other to come, and nothing ends before it should.
