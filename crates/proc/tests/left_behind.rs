@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +23,6 @@ async fn run(sandbox: &Sandbox, work: &Path, script: &str) {
     assert!(child.put_back().is_empty(), "{:?}", child.put_back());
 }
 
-/// Somebody reads it, or will.
-async fn say(pipe: &Path) {
-    let pipe = pipe.to_owned();
-    tokio::task::spawn_blocking(move || fs::write(pipe, "go\n").unwrap()).await.unwrap();
-}
-
 #[tokio::test]
 async fn what_is_changed_by_something_left_behind_is_put_back_when_that_has_ended() {
     for layer in available() {
@@ -37,12 +32,17 @@ async fn what_is_changed_by_something_left_behind_is_put_back_when_that_has_ende
         let read_only = vec![protected.clone()];
         let fence = Fence { writable: vec![work.clone()], read_only, ..Fence::default() };
         let sandbox = Sandbox::new(layer.clone(), fence);
-        let stray = "read x < go; echo evil > toolwright.json; echo > made; read x < go";
+        let stray =
+            "echo > left; read x < go; echo evil > toolwright.json; echo > made; read x < go";
+        // It ends when that one has left its session.
         let script = format!(
-            "mkfifo go && {{ setsid env -i /bin/sh -c '{stray}' > /dev/null 2>&1 < /dev/null & }}"
+            "mkfifo go left && {{ setsid env -i /bin/sh -c '{stray}' > /dev/null 2>&1 < /dev/null & }} \
+             && read x < left; true"
         );
         run(&sandbox, &work, &script).await;
-        say(&work.join("go")).await;
+        // Open on both ends, so that nobody waits for the other to come, and nothing ends before it should.
+        let mut pipe = fs::OpenOptions::new().read(true).write(true).open(work.join("go")).unwrap();
+        pipe.write_all(b"go\n").unwrap();
         let until = Instant::now() + PATIENCE;
         while !work.join("made").exists() {
             assert!(Instant::now() < until, "{layer}: it did not go on");
@@ -50,7 +50,7 @@ async fn what_is_changed_by_something_left_behind_is_put_back_when_that_has_ende
         }
         // Another command in between remembers what is wrong already.
         run(&sandbox, &work, "true").await;
-        say(&work.join("go")).await;
+        pipe.write_all(b"go\n").unwrap();
         while protected.exists() {
             assert!(Instant::now() < until, "{layer}: it stays");
             // Whoever ends next looks around.
