@@ -21,7 +21,7 @@ const CAP: usize = 512;
 /// Where programs put their sockets, beside the temporary folders.
 const PLACES: &[&str] = &["/run", "/tmp"];
 /// Looked into in each of those, for each command: the folders nearest to the top.
-const FOLDERS_CAP: usize = 200;
+const FOLDERS_CAP: usize = 100;
 const DEPTH_CAP: usize = 3;
 
 /// Those that are there now and are not of this program's own children. Fails where they cannot be known:
