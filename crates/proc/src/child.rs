@@ -22,6 +22,10 @@ use crate::terminal::Terminal;
 /// How long a group may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
+/// What a sandbox hides may be gone before it is hidden, as sockets of others come and go. Then nothing was
+/// started, and it can be tried again.
+const ATTEMPTS: usize = 3;
+
 /// What to start. Standard input is empty unless something else is said: a child that waits for a
 /// person would wait for ever.
 #[derive(Debug, Clone)]
@@ -182,6 +186,16 @@ impl Spec {
     /// Starts it. The death signal is tied to the thread that calls this, so it must be called on
     /// a thread that lives as long as the program: the runtime's own, never a blocking-pool thread.
     pub fn spawn(&self) -> Result<Child, SpawnError> {
+        for _ in 1..ATTEMPTS {
+            if let (child, true) = self.start()? {
+                return Ok(child);
+            }
+        }
+        self.start().map(|(child, _)| child)
+    }
+
+    /// Also whether it has begun: its sandbox may have ended before.
+    fn start(&self) -> Result<(Child, bool), SpawnError> {
         registry::prepare();
         let parent = std::process::id().cast_signed();
         let failed = |source| SpawnError {
@@ -246,10 +260,10 @@ impl Spec {
         // A few milliseconds, in which the child would not have begun either. One that must not begin
         // is ended when it is dropped.
         #[cfg(target_os = "linux")]
-        if let Some(meeting) = meeting {
-            meeting.meet().map_err(failed)?;
-        }
-        Ok(child)
+        let begun = meeting.map_or(Ok(true), |meeting| meeting.meet().map_err(failed))?;
+        #[cfg(not(target_os = "linux"))]
+        let begun = true;
+        Ok((child, begun))
     }
 
     /// Ours, without what no child sees, then what was set for this one.
