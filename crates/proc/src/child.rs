@@ -28,6 +28,10 @@ const GOING_STEPS: usize = 20;
 const GOING_BLINDLY: usize = 3;
 const GOING_STEP: Duration = Duration::from_millis(1);
 
+/// What a sandbox hides may be gone before it is hidden, as sockets of others come and go. Then nothing was
+/// started, and it can be tried again.
+const ATTEMPTS: usize = 3;
+
 /// What to start. Standard input is empty unless something else is said: a child that waits for a
 /// person would wait for ever.
 #[derive(Debug, Clone)]
@@ -188,6 +192,16 @@ impl Spec {
     /// Starts it. The death signal is tied to the thread that calls this, so it must be called on
     /// a thread that lives as long as the program: the runtime's own, never a blocking-pool thread.
     pub fn spawn(&self) -> Result<Child, SpawnError> {
+        for _ in 1..ATTEMPTS {
+            if let (child, true) = self.start()? {
+                return Ok(child);
+            }
+        }
+        self.start().map(|(child, _)| child)
+    }
+
+    /// Also whether it has begun: its sandbox may have ended before.
+    fn start(&self) -> Result<(Child, bool), SpawnError> {
         registry::prepare();
         let parent = std::process::id().cast_signed();
         let failed = |source| SpawnError {
@@ -252,10 +266,10 @@ impl Spec {
         // A few milliseconds, in which the child would not have begun either. One that must not begin
         // is ended when it is dropped.
         #[cfg(target_os = "linux")]
-        if let Some(meeting) = meeting {
-            meeting.meet().map_err(failed)?;
-        }
-        Ok(child)
+        let begun = meeting.map_or(Ok(true), |meeting| meeting.meet().map_err(failed))?;
+        #[cfg(not(target_os = "linux"))]
+        let begun = true;
+        Ok((child, begun))
     }
 
     /// Ours, without what no child sees, then what was set for this one.

@@ -198,10 +198,9 @@ async fn what_landlock_cannot_keep_unreadable_is_said() {
     assert_eq!(sandbox.unheld(), [secrets]);
 }
 
-/// A list that cannot be read as text, a name that is no longer the one it was made under, a network of its
-/// own: whoever listens there is reached in none of these ways.
+/// Any program can put bytes into the kernel's list that are no text.
 #[tokio::test]
-async fn sockets_of_other_programs_are_hidden_however_they_were_made() {
+async fn sockets_of_other_programs_are_hidden_whatever_others_are_called() {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};
 
@@ -211,18 +210,12 @@ async fn sockets_of_other_programs_are_hidden_however_they_were_made() {
     let odd = SocketAddr::from_abstract_name([odd, vec![0xff, 0xfe]].concat()).unwrap();
     let _odd = UnixListener::bind_addr(&odd).unwrap();
     let plain = place.root.join("outside/plain");
-    let renamed = place.root.join("outside/renamed");
     let _plain = UnixListener::bind(&plain).unwrap();
-    let _renamed = UnixListener::bind(place.root.join("outside/first")).unwrap();
-    fs::rename(place.root.join("outside/first"), &renamed).unwrap();
     let stale = place.root.join("work/stale");
     drop(UnixListener::bind(&stale).unwrap());
-    for path in [&plain, &renamed] {
-        // Hidden, it is no socket any more.
-        let script = format!("[ -e {0} ] && [ ! -S {0} ] && echo hidden", path.display());
-        let (_, text) = place.run(&sandbox, &script).await.unwrap();
-        assert_eq!(text, "hidden\n", "{}", path.display());
-    }
+    // Hidden, it is no socket any more.
+    let script = format!("[ -e {0} ] && [ ! -S {0} ] && echo hidden", plain.display());
+    assert_eq!(place.run(&sandbox, &script).await.unwrap().1, "hidden\n");
     // A name that nobody listens at any more can be taken.
     let (ended, text) = place.run(&sandbox, "rm stale").await.unwrap();
     assert_eq!(ended, Ended::Exit(0), "{text}");

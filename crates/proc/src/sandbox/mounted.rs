@@ -56,17 +56,17 @@ impl Meeting {
         Ok((Self { wanted, says, holds }, words, [tells, takes]))
     }
 
-    /// Waits until everything is mounted, and lets it go on if it is as it should be. Where it ended by
-    /// itself nothing was started, and it has said why.
-    pub(crate) fn meet(mut self) -> io::Result<()> {
-        let Some(process) = self.process()? else { return Ok(()) };
+    /// Waits until everything is mounted, and lets it go on if it is as it should be. Says whether it does:
+    /// where it ended by itself nothing was started, and it has said why.
+    pub(crate) fn meet(mut self) -> io::Result<bool> {
+        let Some(process) = self.process()? else { return Ok(false) };
         if wait_for(self.holds.as_raw_fd(), libc::POLLOUT)? & libc::POLLERR != 0 {
-            return Ok(());
+            return Ok(false);
         }
         let theirs = fs::read(format!("/proc/{process}/mountinfo"))?;
         let theirs = entries(&theirs, Path::new("/newroot"));
         let own = entries(&fs::read("/proc/self/mountinfo")?, Path::new("/"));
-        check(&own, &theirs, &self.wanted).map_err(|path| {
+        check(&own, &theirs, &self.wanted).map(|()| true).map_err(|path| {
             io::Error::other(format!(
                 "{} became something else while the sandbox was set up, so nothing was started",
                 path.display()
@@ -211,6 +211,11 @@ fn check(own: &[Entry], theirs: &[Entry], wanted: &Wanted) -> Result<(), PathBuf
             OWN.iter().any(|own| entry.at == Path::new(own))
                 && !own.iter().any(|other| other.device == entry.device)
         };
+        // The terminal that it was given itself.
+        let is_console = || {
+            let terminals = place(own, Path::new("/dev/pts")).map(|(device, _)| device);
+            entry.at == Path::new("/dev/console") && terminals == Some(&*entry.device)
+        };
         let is_device = || entry.at.starts_with("/dev") && is_a_device(entry.at.file_name());
         let is_wanted = || wanted.writable.contains(&entry.at);
         // Something else that is mounted there outside too: inside a folder that may be written, or where
@@ -219,7 +224,9 @@ fn check(own: &[Entry], theirs: &[Entry], wanted: &Wanted) -> Result<(), PathBuf
             let inside = wanted.writable.iter().any(|root| entry.at.starts_with(root));
             inside || count(theirs, &entry.at) <= count(own, &entry.at)
         };
-        let fits = is_fresh() || (is_itself(entry) && (is_device() || is_wanted() || is_known()));
+        let fits = is_fresh()
+            || is_console()
+            || (is_itself(entry) && (is_device() || is_wanted() || is_known()));
         if !fits {
             return Err(entry.at.clone());
         }
@@ -239,6 +246,7 @@ mod tests {
     const OUTSIDE: &str = "\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 23 22 0:6 / /dev rw - devtmpfs devtmpfs rw
+27 23 0:24 / /dev/pts rw - devpts devpts rw
 24 22 0:21 / /proc rw - proc proc rw
 25 22 0:9 /old /home rw - ext4 /dev/vdb rw
 26 25 0:10 /sub /home rw - ext4 /dev/vdc rw
@@ -277,6 +285,8 @@ mod tests {
             /newroot/home/x/my\\040work/.git/hooks ro - ext4 /dev/vdc rw\n";
         let good = format!("{work}{hooks}");
         assert_eq!(judge(&good), Ok(()));
+        let terminal = "89 86 0:24 /7 /newroot/dev/console rw - devpts devpts rw\n";
+        assert_eq!(judge(&format!("{terminal}{good}")), Ok(()));
         let path = |text: &str| Err(PathBuf::from(text));
         assert_eq!(judge(work), path("/home/x/my work/.git/hooks"));
         assert_eq!(judge(&good.replace(" ro ", " rw ")), path("/home/x/my work/.git/hooks"));

@@ -40,7 +40,7 @@ pub(super) fn bound(fence: &Fence) -> io::Result<Vec<PathBuf>> {
     let ours = |path: &PathBuf| {
         others.own.contains(path) && fence.writable.iter().any(|root| path.starts_with(root))
     };
-    found.extend(lying_about().into_iter().filter(|path| !ours(path) && is_alive(path)));
+    found.extend(lying_about(places()).into_iter().filter(|path| !ours(path) && is_alive(path)));
     found.retain(|path| !fence.unreadable.iter().any(|hidden| path.starts_with(hidden)));
     found.sort();
     found.dedup();
@@ -116,13 +116,17 @@ fn is_our_child(process: &Path) -> bool {
     false
 }
 
-/// From the top down, so that what is left out lies deep.
-fn lying_about() -> Vec<PathBuf> {
+fn places() -> Vec<PathBuf> {
     let named = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| std::env::var_os(name).map(PathBuf::from));
     let places = PLACES.iter().map(PathBuf::from).chain(named.into_iter().flatten());
     let mut places: Vec<_> = places.filter_map(|place| fs::canonicalize(place).ok()).collect();
     places.sort();
     places.dedup();
+    places
+}
+
+/// From the top down, so that what is left out lies deep.
+fn lying_about(places: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for place in places {
         let mut level = vec![place];
@@ -175,6 +179,18 @@ ffff8884: 00000002 00000000 00010000 0001 01 12348 /home/x/a place/s
 ";
         let wanted = ["/home/x/a place/s", "/run/docker.sock"].map(PathBuf::from);
         assert_eq!(paths(listed), wanted);
+    }
+
+    #[test]
+    fn a_socket_is_found_where_it_lies_whatever_it_was_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        fs::create_dir_all(top.join("a/b/c/d")).unwrap();
+        let _listener = UnixListener::bind(top.join("first")).unwrap();
+        fs::rename(top.join("first"), top.join("a/b/c/renamed")).unwrap();
+        let _deep = UnixListener::bind(top.join("a/b/c/d/too deep")).unwrap();
+        std::os::unix::fs::symlink(top, top.join("a/round")).unwrap();
+        assert_eq!(lying_about(vec![top.to_owned()]), [top.join("a/b/c/renamed")]);
     }
 
     #[test]
