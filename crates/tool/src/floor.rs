@@ -95,15 +95,11 @@ fn covers(path: &Path, pattern: Option<&str>, folder: &Path) -> bool {
         .filter(|p| !p.is_empty())
         .collect();
     let mut below = below.components().map(|part| part.as_os_str().to_string_lossy());
-    for part in parts {
-        match below.next() {
-            Some(name) if part == "**" || may_match(part, &name) => {}
-            Some(_) => return false,
-            // Deeper than the folder: all of it, or only some?
-            None => return takes_all(part),
-        }
-    }
-    true
+    parts.into_iter().all(|part| match below.next() {
+        Some(name) => part == "**" || may_match(part, &name),
+        // Deeper than the folder: all of it, or only some?
+        None => takes_all(part),
+    })
 }
 
 /// `*`, `.*`, `?*`, `[a-z]*`, `[!.]*`: next to nothing stays.
@@ -222,5 +218,9 @@ mod tests {
         assert!(covers("/home/x", "/home/x/.*", "/home/x"));
         assert!(!covers("/home/x", "/home/x/*.log", "/home/x"));
         assert!(!covers("/home/x/build", "build/*", "/home/x"));
+        assert!(covers("/home/x", "/home/x/[!.]*", "/home/x"));
+        assert!(!covers("/home/x", "/home/x/[0-9]*", "/home/x"));
+        assert!(covers("/home/x", "/home/x/*/*", "/home/x"));
+        assert!(!covers("/home/x", "/home/x/*/target", "/home/x"));
     }
 }

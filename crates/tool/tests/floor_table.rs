@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use toolwright_permission::{Action, Mode, Policy, Stance, shipped_defaults};
+use toolwright_permission::{Action, Mode, Policy, Stance, analyse, shipped_defaults};
 use toolwright_tool::{Access, Plan, Workspace};
 
 struct Case {
@@ -88,5 +88,20 @@ fn only_everything_lifts_it() {
     for case in table().iter().filter(|case| case.denied) {
         let decided = folder.decide(&everything, &case.command);
         assert_eq!(decided, Action::Allow, "line {}: {:?}", case.line, case.command);
+    }
+}
+
+/// What nobody can make sense of is looked at too, in any state of being typed.
+#[test]
+fn no_beginning_of_a_line_is_too_odd_to_be_looked_at() {
+    for case in table() {
+        let odd = case.command.replace(' ', " ü");
+        for line in [case.command, odd] {
+            let ends = line.char_indices().map(|(at, _)| at).skip(case.line % 7).step_by(7);
+            for end in ends {
+                analyse(&line[..end]);
+                analyse(&line[end..]);
+            }
+        }
     }
 }

@@ -24,6 +24,9 @@ const TOUCHES_CAP: usize = 256;
 /// Words that are tried for one that is computed.
 const VARIANTS_CAP: usize = 16;
 
+/// Words of a command that is tried with all of them.
+const WORDS_CAP: usize = 64;
+
 /// How deep commands may stand in each other.
 const DEPTH_CAP: usize = 5;
 
@@ -151,6 +154,9 @@ impl Guess {
         folders: &[Folder],
         depth: usize,
     ) {
+        if self.tries > TRIES_CAP || self.found.touches.len() >= TOUCHES_CAP {
+            return;
+        }
         let words = command_of(&statement.words);
         let computed = words.iter().chain(&statement.written).any(|word| is_computed(word));
         if !computed && self.links.is_empty() && !words.iter().any(|word| is_telling(word)) {
@@ -188,7 +194,9 @@ impl Guess {
             return Vec::new();
         }
         let columns: Vec<Vec<Candidate>> = words.iter().map(|word| self.values.of(word)).collect();
-        let count = columns.iter().map(Vec::len).max().unwrap_or_default().min(VARIANTS_CAP);
+        // Of a long list the first tells.
+        let most = if words.len() > WORDS_CAP { 2 } else { VARIANTS_CAP };
+        let count = columns.iter().map(Vec::len).max().unwrap_or_default().min(most);
         (0..count)
             .map(|at| {
                 let mut made = Vec::new();
@@ -201,14 +209,17 @@ impl Guess {
                         continue;
                     };
                     extent = extent.max(candidate.extent);
-                    let quoted =
-                        ['"', '\''].iter().any(|q| word.starts_with(*q) && word.ends_with(*q));
-                    match quoted {
-                        true => made.push(Word { pattern: false, ..word_of(&candidate.text) }),
-                        false if is_computed(word) => {
+                    // A star in quotes is a letter, unless it came from elsewhere.
+                    let quotes = |q: &char| word.starts_with(*q) && word.ends_with(*q);
+                    let quoted = ['"', '\''].iter().any(quotes);
+                    match (quoted, is_computed(word)) {
+                        (true, false) => {
+                            made.push(Word { pattern: false, ..word_of(&candidate.text) });
+                        }
+                        (false, true) => {
                             made.extend(candidate.text.split_whitespace().map(word_of));
                         }
-                        false => made.push(word_of(&candidate.text)),
+                        _ => made.push(word_of(&candidate.text)),
                     }
                 }
                 (raw_of(made, folders), extent)

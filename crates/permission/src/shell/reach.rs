@@ -14,6 +14,9 @@ use TouchKind::{ChangeTree, DeleteTree, Read, Write};
 /// What Toolwright's own folders are called, and those that it shares with OpenCode.
 const OWN: &[&str] = &["toolwright", "opencode"];
 
+/// Names below folders that are noted.
+const NAMES_CAP: usize = 64;
+
 /// Programs that only read or say what they are given, beside those that are known as readers.
 const SAYS: &[&str] = &[
     "",
@@ -309,5 +312,5 @@ pub(super) fn named_below(starts: &[String], texts: &[&str], raw: &Raw) -> Vec<T
         folders: raw.folders.clone(),
         below: None,
     };
-    pairs.map(touch).collect()
+    pairs.map(touch).take(NAMES_CAP).collect()
 }

@@ -7,8 +7,9 @@ use super::parse::Raw;
 use super::paths;
 use super::word::Word;
 
-/// Values of one word, and how deep they may be made of others.
+/// Values of one word, of all that may be read or handed over, and how deep they may be made of others.
 const VALUES_CAP: usize = 16;
+const POOL_CAP: usize = 64;
 const DEPTH_CAP: usize = 4;
 
 /// The user's name, wherever it is put in.
@@ -85,7 +86,10 @@ impl Values {
                     self.positional.extend(list);
                 }
                 ["read" | "mapfile" | "readarray", names @ ..] => {
-                    self.read.extend(names.iter().map(|name| (*name).to_owned()));
+                    let names = names.iter().take(POOL_CAP).map(|name| (*name).to_owned());
+                    self.read.extend(names);
+                    self.read.dedup();
+                    self.read.truncate(POOL_CAP);
                 }
                 [name, list @ ..] if read.functions.contains(name) => {
                     let list: Vec<Candidate> = list.iter().flat_map(|word| self.of(word)).collect();
@@ -109,6 +113,8 @@ impl Values {
                 let given = self.given_by(before);
                 self.pool.extend(given);
             }
+            self.pool.truncate(POOL_CAP);
+            self.positional.truncate(POOL_CAP);
             before = Some(statement);
         }
     }
@@ -236,7 +242,7 @@ impl Values {
         let Some((name, rest)) = command.split_first() else { return Vec::new() };
         let of = |words: &[&str]| -> Vec<Candidate> {
             let plain = words.iter().filter(|word| !word.starts_with('-'));
-            plain.flat_map(|word| self.deep(word, depth)).collect()
+            plain.flat_map(|word| self.deep(word, depth)).take(POOL_CAP).collect()
         };
         let above = |values: Vec<Candidate>| {
             let up = values
@@ -296,8 +302,12 @@ impl Values {
         for name in names.map(|pair| pair[1]).filter(|_| extent == Extent::Some) {
             let paths =
                 starts.iter().map(|start| format!("{}/**/{name}", start.trim_end_matches('/')));
-            found.extend(paths.map(|text| Candidate { text, extent: Some(extent) }));
+            found.extend(paths.map(|text| Candidate { text, extent: Some(extent) }).take(POOL_CAP));
+            if found.len() > POOL_CAP {
+                break;
+            }
         }
+        found.truncate(POOL_CAP);
         found
     }
 
