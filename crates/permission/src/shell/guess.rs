@@ -36,7 +36,8 @@ const NOWHERE: &str = "/dev/null";
 const FOLDERS_CAP: usize = 4;
 
 pub(super) fn add(line: &str, levels: usize, analysis: &mut Analysis) {
-    if levels == 0 || !is_worth(line) {
+    let harmless = analysis.commands.iter().all(|command| command.harmless || command.only_moves);
+    if levels == 0 || analysis.floor.is_some() || harmless || !is_worth(line) {
         return;
     }
     let mut guess = Guess {
@@ -158,6 +159,11 @@ impl Guess {
             return;
         }
         let words = command_of(&statement.words);
+        // What only reads or says what it is given.
+        let first = words.first().copied().unwrap_or_default();
+        if statement.written.is_empty() && !is_telling(first) && reach::only_reads(first) {
+            return;
+        }
         let computed = words.iter().chain(&statement.written).any(|word| is_computed(word));
         if !computed && self.links.is_empty() && !words.iter().any(|word| is_telling(word)) {
             return;
@@ -262,7 +268,11 @@ impl Guess {
         }
         let found = match name.as_str() {
             "find" | "fd" | "fdfind" => self.values.found_by(raw),
-            "xargs" | "parallel" => feed.candidates.clone(),
+            "xargs" | "parallel" => {
+                let files = raw.words.iter().filter(|word| word.source.starts_with("<("));
+                let listed = files.flat_map(|word| self.values.of(&word.source));
+                feed.candidates.iter().cloned().chain(listed).collect()
+            }
             _ => Vec::new(),
         };
         let hands_on = matches!(name.as_str(), "find" | "fd" | "fdfind" | "xargs" | "parallel");
@@ -297,6 +307,7 @@ impl Guess {
                     if computed {
                         self.run(&line, &raw.folders);
                     }
+                    self.line(&line, &raw.folders, depth - 1);
                 }
                 Inside::Unknown(_) => {}
             }
@@ -461,6 +472,8 @@ fn is_telling(word: &str) -> bool {
             | "screen"
             | "at"
             | "batch"
+            | "trap"
+            | "eval"
             | "source"
             | "."
             | "env"

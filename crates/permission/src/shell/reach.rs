@@ -92,6 +92,16 @@ fn is_language(name: &str) -> bool {
     matches!(name, "perl" | "python" | "ruby" | "node" | "php")
 }
 
+/// Whether a program of this name does nothing to what it is given that would count here.
+pub(super) fn only_reads(name: &str) -> bool {
+    let (class, options) = paths::class(name);
+    SAYS.contains(&name) && !matches!(name, "tar" | "bsdtar" | "awk" | "gawk" | "tw" | "toolwright")
+        || matches!(class, Class::Reader | Class::Searcher)
+            && options.is_empty()
+            && !is_language(name)
+            && !matches!(name, "sed" | "awk" | "gawk" | "xxd" | "shuf")
+}
+
 pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Vec<Touch> {
     let mut found: Vec<Touch> = touches
         .iter()
