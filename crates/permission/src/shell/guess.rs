@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::finds::Extent;
 use super::loose::{self, End, Loose, Statement};
 use super::parse::{Raw, Redirect};
-use super::rough::Rough;
+use super::rough::{self, Rough};
 use super::values::{Candidate, Values, is_computed};
 use super::word::{Word, is_brace};
 use super::wrappers::{self, Inside};
@@ -20,6 +20,9 @@ pub(super) const LEVELS: usize = 2;
 const TRIES_CAP: usize = 256;
 const SCRIPTS_CAP: usize = 4;
 const TOUCHES_CAP: usize = 256;
+
+/// Bytes of a script that is taken apart; a longer one is looked through.
+const SCRIPT_CAP_BYTES: usize = 16 << 10;
 
 /// Words that are tried for one that is computed.
 const VARIANTS_CAP: usize = 16;
@@ -357,6 +360,11 @@ impl Guess {
         self.scripts += 1;
         if self.scripts > SCRIPTS_CAP {
             return;
+        }
+        if script.len() > SCRIPT_CAP_BYTES {
+            let rough = rough::look(script, folders);
+            self.found.floor = self.found.floor.take().or(rough.floor);
+            return rough.touches.into_iter().for_each(|touch| self.note(touch));
         }
         let analysis = analyse_within(script, self.levels - 1);
         if let Some(why) = analysis.floor {
