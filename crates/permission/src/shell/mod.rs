@@ -16,6 +16,7 @@ mod floor;
 mod grammar;
 mod guess;
 mod harmless;
+mod inline;
 mod loose;
 mod makers;
 mod mentions;

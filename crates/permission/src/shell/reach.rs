@@ -3,11 +3,11 @@
 //! say too much where that hurts nobody.
 
 use super::finds::{self, Extent};
-use super::parse::Raw;
+use super::parse::{Input, Raw};
 use super::paths::{self, Class};
 use super::word::Word;
 use super::wrappers;
-use super::{Touch, TouchKind};
+use super::{Touch, TouchKind, inline};
 
 use TouchKind::{ChangeTree, DeleteTree, Read, Write};
 
@@ -116,6 +116,18 @@ pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Vec<Touch> {
         own(raw, &mut add);
     }
     unusual(name, raw, &mut add);
+    if is_language(name) {
+        let text = match &raw.input {
+            Input::Text(text) => Some(Word { text: Some(text.clone()), ..Word::default() }),
+            _ => None,
+        };
+        for word in raw.words.iter().skip(1).chain(&text) {
+            for (path, kind) in inline::touched(word.text()) {
+                let named = Word { home: true, ..Word::default() };
+                add(&named, path, kind);
+            }
+        }
+    }
     if name == "find" {
         found.extend(called(raw));
     }
