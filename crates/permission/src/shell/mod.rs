@@ -191,6 +191,9 @@ pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
         let unsure = own.iter_mut().zip(other).filter(|(_, other)| other.when == When::Perhaps);
         unsure.for_each(|(own, _)| own.when = When::Perhaps);
     };
+    for (own, other) in direct.rough.iter_mut().zip(&grammar.rough) {
+        weaken(&mut own.folders, &other.folders);
+    }
     for (own, other) in direct.commands.iter_mut().zip(&mut grammar.commands) {
         weaken(&mut own.folders, &other.folders);
         // The grammar is not asked what stands behind a pipe.

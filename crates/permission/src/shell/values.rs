@@ -10,6 +10,9 @@ use super::word::Word;
 /// Values of one word, of all that may be read or handed over, and how deep they may be made of others.
 const VALUES_CAP: usize = 16;
 const POOL_CAP: usize = 64;
+
+/// Pieces of a word that is looked at: nobody writes more, and each makes all that stand before it anew.
+const PARTS_CAP: usize = 64;
 const DEPTH_CAP: usize = 4;
 
 /// The user's name, wherever it is put in.
@@ -145,8 +148,12 @@ impl Values {
         if depth == 0 {
             return Vec::new();
         }
+        let parts = parts(source);
+        if parts.len() > PARTS_CAP {
+            return Vec::new();
+        }
         let mut all = vec![Candidate::plain("")];
-        for part in parts(source) {
+        for part in parts {
             let choices = match part {
                 Part::Text(text) => vec![Candidate::plain(&text)],
                 Part::Variable(name, made) => self.variable(&name, &made, depth - 1),
