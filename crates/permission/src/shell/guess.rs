@@ -2,13 +2,11 @@
 //! (of loops, lists, functions, texts and pipes) are tried one by one where something is written or
 //! deleted. A guess can only refuse: what is asked and what is allowed does not depend on it.
 
-use std::collections::HashMap;
-
 use super::finds::Extent;
 use super::loose::{self, End, Loose, Statement};
 use super::parse::{Raw, Redirect};
 use super::rough::{self, Rough};
-use super::values::{Candidate, Values, is_computed};
+use super::values::{self, Candidate, Values, is_computed};
 use super::word::{Word, is_brace};
 use super::wrappers::{self, Inside};
 use super::{Analysis, Folder, Touch, TouchKind, When, analyse_within, floor, paths, reach};
@@ -102,6 +100,7 @@ impl Guess {
         for statement in &read.statements {
             let piped = before.filter(|before| before.end == Some(End::Pipe));
             self.statement(statement, piped, &folders, depth);
+            self.inside_of(statement, &folders, depth);
             self.follow(statement, &mut folders);
             match statement.end {
                 Some(End::Open) => around.push(folders.len()),
@@ -109,6 +108,21 @@ impl Guess {
                 _ => {}
             }
             before = Some(statement);
+        }
+    }
+
+    /// Commands in the words of a statement: `x=$(rm -rf "$d")`.
+    fn inside_of(&mut self, statement: &Statement<'_>, folders: &[Folder], depth: usize) {
+        const SIGNS: &[&str] = &["rm", ">", "mv", "dd ", "find", "tee", "ch", "xargs", "sh", "mk"];
+        if depth <= 1 {
+            return;
+        }
+        for word in statement.words.iter().filter(|word| word.contains(['`', '('])) {
+            for inner in values::commands_in(word) {
+                if SIGNS.iter().any(|sign| inner.contains(sign)) {
+                    self.line(&inner, folders, depth - 1);
+                }
+            }
         }
     }
 
@@ -531,6 +545,3 @@ fn endless<'l>(read: &'l Loose<'l>) -> Option<&'l [&'l str]> {
     }
     (started > 0).then_some(all.get(at)?.words.as_slice())
 }
-
-/// Names and what the line may give them.
-pub(super) type Given = HashMap<String, Vec<String>>;

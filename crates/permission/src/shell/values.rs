@@ -1,7 +1,9 @@
 //! What words of a line may stand for, as far as the line itself holds it: not what they are.
 
+use std::collections::HashMap;
+
 use super::finds::{self, Extent};
-use super::guess::{Given, command_of, is_assignment};
+use super::guess::{command_of, is_assignment};
 use super::loose::{self, Loose, Statement, behind};
 use super::parse::Raw;
 use super::paths;
@@ -41,7 +43,8 @@ enum Part {
 
 #[derive(Default)]
 pub(super) struct Values {
-    variables: Given,
+    /// What each may be set to, as written.
+    variables: HashMap<String, Vec<String>>,
     /// What `$1` and `$@` may be.
     positional: Vec<Candidate>,
     /// What may be read from a pipe or a text.
@@ -403,6 +406,15 @@ fn parts(source: &str) -> Vec<Part> {
     pieces(rest, false, &mut text, &mut found);
     found.push(Part::Text(text));
     found
+}
+
+/// The commands whose output is put into a word.
+pub(super) fn commands_in(word: &str) -> Vec<String> {
+    let command = |part: Part| match part {
+        Part::Command(inner) => Some(inner),
+        Part::Text(_) | Part::Variable(..) => None,
+    };
+    parts(word).into_iter().filter_map(command).collect()
 }
 
 fn pieces(mut rest: &str, quoted: bool, text: &mut String, found: &mut Vec<Part>) {
