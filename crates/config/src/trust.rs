@@ -24,6 +24,9 @@ pub(crate) const RUNNING_FOLDERS: &[&str] = &[
 /// Files that are looked at; a folder with more is never as it was, and cannot be trusted for good.
 const MOST_FILES: usize = 2000;
 
+/// Bytes of one file that are compared.
+const SEEN_CAP_BYTES: u64 = 64 << 20;
+
 const TOO_MANY: &str = "more files than can be looked at";
 
 /// What somebody said about a folder.
@@ -144,9 +147,15 @@ impl Trust {
             return BTreeMap::from([(TOO_MANY.to_owned(), String::new())]);
         }
         let print = |file: PathBuf| {
-            let bytes = fs::read(&file).ok()?;
-            let inside = file.strip_prefix(worktree).unwrap_or(&file);
-            Some((name_of(inside), fingerprint(&bytes)))
+            let inside = name_of(file.strip_prefix(worktree).unwrap_or(&file));
+            match crate::bounded::read_up_to(&file, SEEN_CAP_BYTES) {
+                Ok(bytes) => Some((inside, fingerprint(&bytes))),
+                // What cannot be compared is never taken for what it was.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    Some((TOO_MANY.to_owned(), String::new()))
+                }
+                Err(_) => None,
+            }
         };
         files.into_iter().filter_map(print).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use toolwright_config::{
     Config, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork, SandboxSettings,
 };
-use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Sandbox};
+use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Roots, Sandbox};
 use toolwright_tool::{Containment, Workspace};
 
 /// Set to `off`, `on` or `auto`; counts above the settings and below the command line.
@@ -180,7 +180,9 @@ impl Protection {
         if mode == SandboxMode::Off {
             return Self::off();
         }
+        sandbox::keep_aside_in(paths.data.join("stopped-by-sandbox"));
         let fence = fence(settings, paths, workspace);
+        let roots = Arc::new(Roots::hold(&fence));
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
         let (home, directory) = (paths.home.clone(), workspace.directory().to_owned());
         let is_wide =
@@ -193,7 +195,7 @@ impl Protection {
             };
             match sandbox::available().iter().find(fits) {
                 Some(layer) => {
-                    let sandbox = Sandbox { layer: layer.clone(), fence };
+                    let sandbox = Sandbox::around(layer.clone(), fence, roots);
                     Ok(Found { sandbox: Some(Arc::new(sandbox)), is_wide, why_none: "" })
                 }
                 None if mode == SandboxMode::On => Err(REQUIRED.to_owned()),
@@ -248,7 +250,7 @@ impl Protection {
         match self.found() {
             Ok(Found { sandbox: Some(sandbox), is_wide: false, .. }) if self.counts => {
                 Containment {
-                    is_closed: sandbox.network() == Network::Off,
+                    is_closed: sandbox.network() == Network::Off && sandbox.unheld().is_empty(),
                     protected: sandbox.fence.read_only.clone(),
                 }
             }
@@ -263,7 +265,11 @@ impl Protection {
             Ok(Found { sandbox: None, why_none, .. }) => format!("none ({why_none})"),
             Ok(Found { sandbox: Some(sandbox), is_wide, .. }) => {
                 let wide = if *is_wide { "; this folder is too wide to be a fence" } else { "" };
-                format!("{}, network {}{wide}", sandbox.layer, sandbox.network())
+                let open = match sandbox.unheld().as_slice() {
+                    [] => String::new(),
+                    [first, ..] => format!("; {} cannot be kept unreadable", first.display()),
+                };
+                format!("{}, network {}{wide}{open}", sandbox.layer, sandbox.network())
             }
         }
     }
