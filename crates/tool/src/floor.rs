@@ -1,6 +1,7 @@
 //! What nobody can want to be done to some paths, whoever asks and whatever the rules say.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use toolwright_permission::is_raw_device;
 
@@ -25,8 +26,10 @@ pub(crate) fn refusal(
     if is_raw_device(&path.to_string_lossy()) {
         return Some(format!("it writes to the device {}", path.display()));
     }
-    let kept = workspace.guarded().iter().find(|own| path.starts_with(own));
-    if let Some(own) = kept {
+    let kept = |own: &&PathBuf| {
+        path.starts_with(own) || pattern.is_some_and(|pattern| leads_into(path, pattern, own))
+    };
+    if let Some(own) = workspace.guarded().iter().find(kept) {
         return Some(format!("{} holds Toolwright's own state or settings", own.display()));
     }
     if harm == Harm::Writes {
@@ -49,6 +52,37 @@ pub(crate) fn refusal(
     Some(format!("{} holds Toolwright's own state or settings", own.display()))
 }
 
+/// Whether a pattern, seen from the folder before its first star, stands for something in one of
+/// Toolwright's own: by a name that tells (`t*`), or by something that is there.
+fn leads_into(path: &Path, pattern: &str, own: &Path) -> bool {
+    let Ok(below) = own.strip_prefix(path) else { return false };
+    let rest = pattern.strip_prefix(before_pattern(pattern)).unwrap_or(pattern);
+    let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
+    let names: Vec<String> =
+        below.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
+    // At any depth, as `find` looks for a name.
+    if let ["**", name] = parts.as_slice() {
+        return !name.contains(['*', '?', '[']) && own.join(name).exists()
+            || ["toolwright", "opencode"].iter().any(|own| name.contains(own));
+    }
+    let (folders, inside) = parts.split_at(names.len().min(parts.len()));
+    if folders.len() < names.len() || !folders.iter().zip(&names).all(|(p, n)| may_match(p, n)) {
+        return false;
+    }
+    let tells = |part: &&&str| part.bytes().any(|b| b.is_ascii_alphanumeric());
+    let named = folders.last().filter(tells).is_some();
+    match inside {
+        [] => named,
+        _ if named => true,
+        [name] => {
+            let entries = fs::read_dir(own).into_iter().flatten().flatten();
+            let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            names.any(|own| may_match(name, &own))
+        }
+        _ => own.join(inside[0]).exists(),
+    }
+}
+
 /// Whether a path, or what a pattern stands for, is a folder, one around it, or all that is in it.
 fn covers(path: &Path, pattern: Option<&str>, folder: &Path) -> bool {
     let Some(pattern) = pattern else { return folder.starts_with(path) };
@@ -61,20 +95,27 @@ fn covers(path: &Path, pattern: Option<&str>, folder: &Path) -> bool {
         .filter(|p| !p.is_empty())
         .collect();
     let mut below = below.components().map(|part| part.as_os_str().to_string_lossy());
-    for part in parts {
-        match below.next() {
-            Some(name) if part == "**" || may_match(part, &name) => {}
-            Some(_) => return false,
-            // Deeper than the folder: all of it, or only some?
-            None => return takes_all(part),
-        }
-    }
-    true
+    parts.into_iter().all(|part| match below.next() {
+        Some(name) => part == "**" || may_match(part, &name),
+        // Deeper than the folder: all of it, or only some?
+        None => takes_all(part),
+    })
 }
 
-/// `*`, `.*`, `?*`, `[a-z]*`: next to nothing stays.
+/// `*`, `.*`, `?*`, `[a-z]*`, `[!.]*`: next to nothing stays.
 fn takes_all(part: &str) -> bool {
-    part.chars().all(|c| matches!(c, '*' | '?' | '.')) && part.contains('*')
+    let mut rest = part;
+    let mut plain = String::new();
+    while let Some((before, bracket)) = rest.split_once('[') {
+        plain.push_str(before);
+        let Some((inside, behind)) = bracket.split_once(']') else { return false };
+        if !inside.starts_with(['!', '^']) && !inside.contains("a-z") && !inside.contains("[:al") {
+            return false;
+        }
+        rest = behind;
+    }
+    plain.push_str(rest);
+    plain.chars().all(|c| matches!(c, '*' | '?' | '.' | ']')) && plain.contains('*')
 }
 
 /// The folders before the first part of a path that holds a pattern.
@@ -181,5 +222,9 @@ mod tests {
         assert!(covers("/home/x", "/home/x/.*", "/home/x"));
         assert!(!covers("/home/x", "/home/x/*.log", "/home/x"));
         assert!(!covers("/home/x/build", "build/*", "/home/x"));
+        assert!(covers("/home/x", "/home/x/[!.]*", "/home/x"));
+        assert!(!covers("/home/x", "/home/x/[0-9]*", "/home/x"));
+        assert!(covers("/home/x", "/home/x/*/*", "/home/x"));
+        assert!(!covers("/home/x", "/home/x/*/target", "/home/x"));
     }
 }

@@ -3,79 +3,22 @@
 
 use super::parse::Raw;
 use super::word::Word;
-use super::{Touch, TouchKind};
-
-/// Programs that make file systems or change partitions, whatever they are given.
-pub(super) fn is_maker(name: &str) -> bool {
-    name.starts_with("mkfs") || is_partitioner(name)
-}
-
-fn is_partitioner(name: &str) -> bool {
-    matches!(
-        name,
-        "wipefs"
-            | "mkswap"
-            | "mke2fs"
-            | "mkdosfs"
-            | "mkntfs"
-            | "newfs"
-            | "blkdiscard"
-            | "sgdisk"
-            | "gdisk"
-            | "cfdisk"
-            | "mdadm"
-            | "pvcreate"
-            | "vgremove"
-            | "lvremove"
-            | "zpool"
-            | "sfdisk"
-            | "fdisk"
-            | "parted"
-            | "partx"
-    )
-}
-
-/// Words with which such a program only looks.
-const LOOKS: &[&str] = &[
-    "-l",
-    "--list",
-    "-p",
-    "--print",
-    "print",
-    "-n",
-    "--no-act",
-    "--help",
-    "-h",
-    "--version",
-    "-V",
-    "-d",
-    "--dump",
-    "-V",
-    "status",
-    "list",
-    "get",
-    "--detail",
-    "-J",
-    "--json",
-];
+use super::{Touch, TouchKind, makers, own};
 
 pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Option<String> {
-    let looks = || raw.words.iter().skip(1).any(|word| LOOKS.contains(&word.text()));
-    let formats = matches!(
-        (name, raw.words.get(1).map(Word::text)),
-        ("cryptsetup", Some("luksFormat" | "erase")) | ("nvme", Some("format" | "sanitize"))
-    ) || name == "hdparm"
-        && raw.words.iter().any(|w| w.text().starts_with("--security-erase"))
-        || name == "badblocks" && raw.words.iter().any(|w| matches!(w.text(), "-w" | "-n"));
-    if name.starts_with("mkfs") || is_partitioner(name) && !looks() || formats {
+    if makers::makes(name, raw) {
         return Some(format!("it makes a file system or changes partitions: {}", raw.text));
     }
-    let script =
-        matches!(name, "perl" | "python" | "python3" | "python2" | "ruby" | "node" | "php");
+    if let Some(why) = own::refusal(name, raw) {
+        return Some(why);
+    }
+    // `python3.11` is python.
+    let language = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let script = matches!(language, "perl" | "python" | "ruby" | "node" | "php");
     let forks = |word: &Word| {
+        const LOOPS: &[&str] = &["while", "for ", "loop", "redo", "until", "goto"];
         let text = word.text();
-        text.contains("fork")
-            && (text.contains("while") || text.contains("for ") || text.contains("loop"))
+        text.contains("fork") && LOOPS.iter().any(|again| text.contains(again))
     };
     if script && raw.words.iter().skip(1).any(forks) {
         return Some(format!("it starts itself again without end: {}", raw.text));
@@ -84,13 +27,16 @@ pub(super) fn of(name: &str, raw: &Raw, touches: &[Touch]) -> Option<String> {
     raw_write.map(|touch| format!("it writes to the device {}", touch.path))
 }
 
-/// Whether a path is a disk, a partition or the machine's memory.
+/// Whether a path is a disk, a partition or the machine's memory, or stops the machine when it is written.
 pub fn is_raw_device(path: &str) -> bool {
     const DISKS: &[&str] = &[
         "sd", "nvme", "hd", "vd", "xvd", "mmcblk", "disk", "mapper/", "dm-", "loop", "md", "nbd",
         "ram", "zram", "sr", "rdisk", "mem", "kmem", "port", "block/",
     ];
     let clean = path.replace("/./", "/").replace("//", "/");
+    if clean == "/proc/sysrq-trigger" {
+        return true;
+    }
     let Some(device) = clean.strip_prefix("/dev/") else { return false };
     DISKS.iter().any(|disk| device.starts_with(disk))
 }
@@ -112,10 +58,20 @@ impl Calls {
             matches!(first.source.trim_matches('"'), "$0" | "./$0" | "${0}" | "$BASH_SOURCE");
         let caller = if script { Some("$0") } else { inside.last().map(String::as_str) };
         let callee = if script { Some("$0") } else { first.text.as_deref() };
+        // By the name that the shell keeps for it, or in a text that is run.
+        let itself = first.source.contains("FUNCNAME") && first.source.contains('$');
+        let callee = if itself { caller } else { callee };
         if let (Some(caller), Some(callee)) = (caller, callee)
             && self.edges.len() < CALLS_CAP
         {
-            self.edges.push((caller.to_owned(), callee.to_owned(), beside));
+            let again = callee == "eval"
+                && raw.words.iter().skip(1).any(|word| {
+                    let text = word.text();
+                    let calls = text.split(|c: char| !c.is_alphanumeric() && !":_-.".contains(c));
+                    text.contains(['|', '&']) && calls.into_iter().any(|call| call == caller)
+                });
+            let callee = if again { caller } else { callee };
+            self.edges.push((caller.to_owned(), callee.to_owned(), beside || again));
         }
     }
 

@@ -11,17 +11,25 @@ mod direct;
 mod direct_forms;
 mod direct_sets;
 mod direct_word;
+mod finds;
 mod floor;
 mod grammar;
+mod guess;
 mod harmless;
+mod inline;
+mod loose;
+mod makers;
 mod mentions;
+mod own;
 mod parse;
 mod paths;
 mod plain;
 mod print;
+mod reach;
 mod rough;
 mod runners;
 mod spelled;
+mod values;
 mod walk;
 mod word;
 mod wrappers;
@@ -188,6 +196,9 @@ pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
         let unsure = own.iter_mut().zip(other).filter(|(_, other)| other.when == When::Perhaps);
         unsure.for_each(|(own, _)| own.when = When::Perhaps);
     };
+    for (own, other) in direct.rough.iter_mut().zip(&grammar.rough) {
+        weaken(&mut own.folders, &other.folders);
+    }
     for (own, other) in direct.commands.iter_mut().zip(&mut grammar.commands) {
         weaken(&mut own.folders, &other.folders);
         // The grammar is not asked what stands behind a pipe.
@@ -200,10 +211,20 @@ pub fn readings(line: &str) -> Option<(Analysis, Analysis)> {
 }
 
 fn analyse_by(line: &str, reader: Reader) -> Analysis {
+    analyse_to(line, reader, guess::LEVELS)
+}
+
+/// A script that a line may run.
+fn analyse_within(line: &str, levels: usize) -> Analysis {
+    analyse_to(line, Reader::First, levels)
+}
+
+fn analyse_to(line: &str, reader: Reader, levels: usize) -> Analysis {
     let mut analysis = Analysis::default();
     let parsed = parse::parse(line, &[], reader);
     let alike = harmless::reads_alike(line, &parsed.commands);
     look_at(parsed, alike, (DEPTH, reader), &mut analysis);
+    guess::add(line, levels, &mut analysis);
     if analysis.tainted || !analysis.unknown.is_empty() || analysis.floor.is_some() {
         analysis.commands.iter_mut().for_each(|command| command.harmless = false);
     }
@@ -310,6 +331,7 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
         None => {
             let touches = paths::touches(name, raw);
             analysis.floor = analysis.floor.take().or_else(|| floor::of(name, raw, &touches));
+            analysis.rough.extend(reach::of(name, raw, &touches));
             (false, None, touches)
         }
     };

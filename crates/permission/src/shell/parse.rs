@@ -126,7 +126,7 @@ pub(super) fn is_powerful(name: &str) -> bool {
 }
 
 /// Bytes of a line that is looked at. A longer one is a file in disguise.
-const LINE_CAP_BYTES: usize = 64 << 10;
+pub(super) const LINE_CAP_BYTES: usize = 64 << 10;
 
 /// Brackets of all kinds that may stand open at once. The grammar tries several readings of each, and
 /// the time for that grows with the square of their number.

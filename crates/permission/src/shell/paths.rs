@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::finds::{self, Extent};
 use super::parse::Raw;
 use super::word::Word;
 use super::{Touch, TouchKind};
@@ -171,7 +172,7 @@ pub(super) fn of_word(word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
     named(word.paths(), word, kind, raw)
 }
 
-fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
+pub(super) fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Touch> {
     let touch = |path: String| Touch {
         path,
         kind,
@@ -183,7 +184,7 @@ fn named(paths: Vec<String>, word: &Word, kind: TouchKind, raw: &Raw) -> Vec<Tou
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+pub(super) enum Class {
     Remover,
     Copier,
     Writer,
@@ -193,8 +194,8 @@ enum Class {
 }
 
 /// What is known of a program by its name, looked up once for each command.
-static PROGRAMS: LazyLock<HashMap<&str, (Class, &[&str])>> = LazyLock::new(|| {
-    let mut all: HashMap<&str, (Class, &[&str])> = HashMap::new();
+static PROGRAMS: LazyLock<HashMap<&str, (Class, &'static [&'static str])>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, (Class, &'static [&'static str])> = HashMap::new();
     let lists = [
         (Class::Searcher, SEARCHERS),
         (Class::Reader, READERS),
@@ -211,6 +212,11 @@ static PROGRAMS: LazyLock<HashMap<&str, (Class, &[&str])>> = LazyLock::new(|| {
     all
 });
 
+/// What is known of a program, and its options that name what is written.
+pub(super) fn class(name: &str) -> (Class, &'static [&'static str]) {
+    PROGRAMS.get(name).copied().unwrap_or((Class::Other, &[]))
+}
+
 /// Whether a program of this name is known to change or delete what it names.
 pub(super) fn destroys(name: &str) -> bool {
     let class = PROGRAMS.get(name).map(|(class, _)| *class);
@@ -224,7 +230,7 @@ pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
     for redirect in &raw.redirects {
         add(&redirect.to, if redirect.writes { Write } else { Read });
     }
-    let (class, options) = PROGRAMS.get(name).copied().unwrap_or((Class::Other, &[]));
+    let (class, options) = class(name);
     let (named_words, valued) = operands(raw, options);
     let has = |short: char, long: &str| has_option(raw, short, long);
     match name {
@@ -240,7 +246,7 @@ pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
         // The first word says how, not what.
         "chmod" | "chown" | "chgrp" => {
             let kind = if has('R', "--recursive") { ChangeTree } else { Write };
-            named_words.iter().skip(1).for_each(|word| add(word, kind));
+            changed(name, raw).into_iter().for_each(|word| add(word, kind));
         }
         "mv" => {
             let last = named_words.len().saturating_sub(1);
@@ -249,7 +255,7 @@ pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
             }
         }
         "sed" if has('i', "--in-place") => {
-            named_words.iter().skip(1).for_each(|word| add(word, Write))
+            of_sed(raw).into_iter().for_each(|word| add(word, Write));
         }
         "dd" | "dcfldd" | "dc3dd" => {
             for word in &raw.words {
@@ -262,7 +268,7 @@ pub(super) fn touches(name: &str, raw: &Raw) -> Vec<Touch> {
             }
         }
         "find" => {
-            let starts: Vec<&Word> = raw.words.iter().skip(1).take_while(is_start).collect();
+            let starts = starts(raw);
             let kind = what_find_does(raw);
             match (starts.is_empty(), kind) {
                 (true, Read) => {}
@@ -312,8 +318,11 @@ fn tar(raw: &Raw, add: &mut dyn FnMut(&Word, TouchKind)) {
     }
 }
 
-fn is_start(word: &&Word) -> bool {
-    !word.text().starts_with(['-', '(', '!', ','])
+/// Where `find` starts: behind how it follows links, in front of what it looks for.
+pub(super) fn starts(raw: &Raw) -> Vec<&Word> {
+    let follows = |word: &&Word| matches!(word.text(), "-H" | "-L" | "-P" | "-O1" | "-O2" | "-O3");
+    let is_start = |word: &&Word| !word.text().starts_with(['-', '(', '!', ',']);
+    raw.words.iter().skip(1).skip_while(follows).take_while(is_start).collect()
 }
 
 /// The words that are no options, and the values of some options.
@@ -345,54 +354,84 @@ fn operands<'a>(raw: &'a Raw, options: &[&str]) -> (Vec<&'a Word>, Vec<(&'a Word
 
 /// Whether `find` deletes what it finds, and everything.
 fn what_find_does(raw: &Raw) -> TouchKind {
-    let texts: Vec<&str> = raw.words.iter().map(Word::text).collect();
-    let runs = |pair: &[&str]| {
+    let texts: Vec<&str> = raw.words.iter().skip(1).map(Word::text).collect();
+    let removes = |pair: &[&str]| {
         matches!(pair[0], "-exec" | "-execdir" | "-ok" | "-okdir")
             && REMOVERS.contains(&pair[1].rsplit('/').next().unwrap_or_default())
     };
-    if !texts.contains(&"-delete") && !texts.windows(2).any(runs) {
+    let deletes = texts.contains(&"-delete");
+    let Some(at) = texts.windows(2).position(removes).or(deletes.then_some(0)) else {
         return Read;
+    };
+    let recursive = !deletes && texts[at..].iter().any(|word| is_recursive(word));
+    match finds::extent(&texts, recursive) {
+        Extent::Some => Write,
+        Extent::Most => ChangeTree,
+        Extent::All => DeleteTree,
     }
-    // Whatever chooses between files, other than by the kind or the depth, does not take them all.
-    const CHOOSES: &[&str] = &[
-        "-name",
-        "-iname",
-        "-path",
-        "-ipath",
-        "-wholename",
-        "-regex",
-        "-iregex",
-        "-mtime",
-        "-mmin",
-        "-atime",
-        "-amin",
-        "-ctime",
-        "-cmin",
-        "-newer",
-        "-size",
-        "-empty",
-        "-user",
-        "-group",
-        "-perm",
-        "-inum",
-        "-links",
-        "-lname",
-        "-samefile",
-        "-newermt",
-        "-maxdepth",
-        "-nouser",
-        "-nogroup",
-        "-uid",
-        "-gid",
-        "-executable",
-    ];
-    let chooses = texts
-        .windows(2)
-        .any(|pair| CHOOSES.contains(&pair[0]) && !matches!(pair[1], "*" | ".*" | "**"));
-    if chooses { Write } else { DeleteTree }
 }
 
-fn has_option(raw: &Raw, short: char, long: &str) -> bool {
+/// Whether a word makes `rm` take whole folders.
+pub(super) fn is_recursive(word: &str) -> bool {
+    let bundled = word.starts_with('-') && !word.starts_with("--") && word.contains(['r', 'R']);
+    bundled || word.len() > 2 && "--recursive".starts_with(word)
+}
+
+/// The words of `chmod` and its kin behind the one that says how.
+fn changed<'a>(name: &str, raw: &'a Raw) -> Vec<&'a Word> {
+    // `-w` is a mode, `-R` is not.
+    let is_option = |text: &str| {
+        text.starts_with("--")
+            || text.strip_prefix('-').is_some_and(|letters| {
+                name != "chmod" || letters.chars().all(|c| "RcfvhHLP".contains(c))
+            })
+    };
+    let words = raw.words.get(1..).unwrap_or_default();
+    let referred = words.iter().any(|word| {
+        let option = word.text().split('=').next().unwrap_or_default();
+        option.len() > 4 && "--reference".starts_with(option)
+    });
+    let plain = words.iter().filter(|word| !is_option(word.text()));
+    plain.skip(usize::from(!referred)).collect()
+}
+
+/// The files of `sed`: the first word is its program, unless an option brought one.
+fn of_sed(raw: &Raw) -> Vec<&Word> {
+    let (mut plain, mut brought) = (Vec::new(), false);
+    let mut rest = raw.words.iter().skip(1);
+    while let Some(word) = rest.next() {
+        let text = word.text();
+        if text == "--" {
+            plain.extend(rest);
+            break;
+        }
+        if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(n, v)| (n, Some(v)));
+            let brings = name.len() > 1
+                && ["expression", "file"].iter().any(|option| option.starts_with(name));
+            brought |= brings;
+            if brings && value.is_none() {
+                rest.next();
+            }
+            continue;
+        }
+        let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            plain.push(word);
+            continue;
+        };
+        // Behind an `i` stands the ending of the copies.
+        let taking = letters.find(['e', 'f', 'i', 'l']);
+        if let Some(at) = taking.filter(|at| !letters[*at..].starts_with('i')) {
+            brought |= !letters[at..].starts_with('l');
+            if at + 1 == letters.len() {
+                rest.next();
+            }
+        }
+    }
+    plain.into_iter().skip(usize::from(!brought)).collect()
+}
+
+pub(super) fn has_option(raw: &Raw, short: char, long: &str) -> bool {
     raw.words.iter().skip(1).map(Word::text).any(|text| {
         let bundled = text.starts_with('-') && !text.starts_with("--") && text.contains(short);
         // Programs take any unambiguous beginning of a long option.

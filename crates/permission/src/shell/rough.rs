@@ -4,7 +4,7 @@
 
 use super::parse::{Parsed, Raw, Redirect};
 use super::word::{Word, is_brace};
-use super::{Folder, Touch, TouchKind, When, floor, paths};
+use super::{Folder, Touch, TouchKind, When, floor, makers, paths};
 
 /// Pieces of a line in doubt that are looked at by themselves.
 const FRAGMENTS_CAP: usize = 64;
@@ -33,7 +33,7 @@ pub(super) fn look(line: &str, folders: &[Folder]) -> Rough {
             let behind = words.get(at..).unwrap_or_default();
             match name {
                 "cd" | "pushd" => follow(behind, &mut folders),
-                _ if paths::destroys(name) || floor::is_maker(name) => {
+                _ if paths::destroys(name) || makers::is_maker(name) => {
                     note(name, &raw(behind, &folders), &mut found);
                 }
                 _ => {}

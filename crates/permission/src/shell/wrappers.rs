@@ -21,20 +21,40 @@ const WRAPPERS: &[(&str, &[&str])] = &[
     (
         "sudo",
         &[
-            "-u", "-g", "-h", "-p", "-C", "-r", "-t", "-U", "-D", "-R", "-T", "--user", "--group",
+            "-u",
+            "-g",
+            "-h",
+            "-p",
+            "-C",
+            "-r",
+            "-t",
+            "-U",
+            "-D",
+            "-R",
+            "-T",
+            "--user",
+            "--group",
             "--chdir",
+            "--prompt",
+            "--host",
+            "--close-from",
+            "--role",
+            "--type",
+            "--other-user",
+            "--chroot",
+            "--command-timeout",
         ],
     ),
     ("doas", &["-u", "-C"]),
     ("run0", &["-u", "-D"]),
     ("pkexec", &["--user"]),
     ("nice", &["-n", "--adjustment"]),
-    ("ionice", &["-c", "-n", "-p"]),
+    ("ionice", &["-c", "-n", "-p", "--class", "--classdata"]),
     ("chrt", &["-p"]),
     ("taskset", &[]),
     ("nohup", &[]),
     ("setsid", &[]),
-    ("stdbuf", &["-i", "-o", "-e"]),
+    ("stdbuf", &["-i", "-o", "-e", "--input", "--output", "--error"]),
     ("time", &["-f", "-o", "--format", "--output"]),
     ("timeout", &["-s", "--signal", "-k", "--kill-after"]),
     ("gtimeout", &["-s", "--signal", "-k", "--kill-after"]),
@@ -61,6 +81,7 @@ const WRAPPERS: &[(&str, &[&str])] = &[
             "--max-lines",
             "--max-chars",
             "--eof",
+            "--process-slot-var",
         ],
     ),
     (
@@ -73,20 +94,77 @@ const WRAPPERS: &[(&str, &[&str])] = &[
     ("chronic", &[]),
     ("unbuffer", &[]),
     ("caffeinate", &["-t", "-w"]),
-    ("strace", &["-o", "-e", "-p", "-s", "-u", "-E", "-P"]),
+    ("strace", &["-o", "-e", "-p", "-s", "-u", "-E", "-P", "--output", "--trace", "--user"]),
     ("ltrace", &["-o", "-e", "-p", "-s", "-u"]),
     ("valgrind", &[]),
     ("fakeroot", &[]),
     ("chroot", &[]),
     ("flock", &["-w", "-E", "--timeout", "--wait"]),
-    ("unshare", &[]),
-    ("setpriv", &[]),
+    (
+        "unshare",
+        &["-S", "-G", "-R", "-w", "--setuid", "--setgid", "--root", "--wd", "--propagation"],
+    ),
+    (
+        "setpriv",
+        &[
+            "--reuid",
+            "--regid",
+            "--ruid",
+            "--euid",
+            "--rgid",
+            "--egid",
+            "--groups",
+            "--inh-caps",
+            "--ambient-caps",
+            "--bounding-set",
+            "--securebits",
+            "--pdeathsig",
+            "--selinux-label",
+            "--apparmor-profile",
+        ],
+    ),
+    ("nsenter", &["-t", "--target", "-S", "-G", "--setuid", "--setgid"]),
+    ("runuser", &["-u", "--user", "-g", "--group", "-G", "--supp-group", "-s", "--shell"]),
+    ("prlimit", &["-p", "--pid", "-o", "--output"]),
+    ("setarch", &["-p", "--pid"]),
+    ("linux32", &[]),
+    ("linux64", &[]),
+    ("choom", &["-n", "--adjust", "-p", "--pid"]),
+    ("dbus-run-session", &["--config-file", "--dbus-daemon"]),
+    ("dbus-launch", &[]),
+    ("xvfb-run", &["-n", "--server-num", "-s", "--server-args", "-e", "-f", "-p", "-w"]),
+    ("numactl", &["-N", "-C", "-m", "-i", "-p", "--cpunodebind", "--physcpubind", "--membind"]),
+    ("eatmydata", &[]),
+    ("faketime", &["-f"]),
+    ("rlwrap", &[]),
+    ("systemd-inhibit", &["--what", "--who", "--why", "--mode"]),
+    ("cgexec", &["-g"]),
     ("catchsegv", &[]),
     ("proxychains", &[]),
     ("torsocks", &[]),
     ("entr", &[]),
     ("ssh-agent", &["-t", "-a"]),
-    ("systemd-run", &["-p", "--property", "-u", "--unit", "--slice"]),
+    (
+        "systemd-run",
+        &[
+            "-p",
+            "--property",
+            "-u",
+            "--unit",
+            "--slice",
+            "--uid",
+            "--gid",
+            "--description",
+            "--nice",
+            "-E",
+            "--setenv",
+            "--working-directory",
+            "-M",
+            "--machine",
+            "-H",
+            "--host",
+        ],
+    ),
     ("firejail", &[]),
     ("coproc", &[]),
 ];
@@ -119,7 +197,14 @@ static BY_NAME: LazyLock<HashMap<&str, Known>> = LazyLock::new(|| {
     all
 });
 
-fn is_shell(name: &str) -> bool {
+/// Whether a program of this name runs what it is given, and that is looked at by itself.
+pub(super) fn is_known(name: &str) -> bool {
+    is_shell(name)
+        || BY_NAME.get(name).is_some_and(|(_, takes)| takes.is_some())
+        || matches!(name, "eval" | "trap" | "su" | "hyperfine" | "nix-shell")
+}
+
+pub(super) fn is_shell(name: &str) -> bool {
     matches!(name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "fish" | "rbash")
 }
 
@@ -199,6 +284,15 @@ fn wrapped(name: &str, raw: &Raw, takes: &[&str]) -> Vec<Inside> {
         if moves {
             folder = raw.words.get(at + 1).and_then(|word| word.paths().into_iter().next());
         }
+        let attached = match name {
+            "env" => text.strip_prefix("--chdir=").or_else(|| text.strip_prefix("-C")),
+            "sudo" => text.strip_prefix("--chdir=").or_else(|| text.strip_prefix("-D")),
+            "systemd-run" => text.strip_prefix("--working-directory="),
+            _ => None,
+        };
+        if let Some(to) = attached.filter(|to| !to.is_empty()) {
+            folder = word.paths_of(to).into_iter().next();
+        }
         if name == "command" && text.contains(['v', 'V']) {
             return Vec::new();
         }
@@ -206,6 +300,30 @@ fn wrapped(name: &str, raw: &Raw, takes: &[&str]) -> Vec<Inside> {
     }
     if computed {
         return unknown("what it runs is computed", raw);
+    }
+    // A limit is a number or two, the kind of a machine a word of its own.
+    let valued = |word: &&Word| {
+        let text = word.text();
+        match name {
+            "prlimit" => text.bytes().all(|b| b.is_ascii_digit() || b == b':'),
+            "setarch" => {
+                matches!(text, "x86_64" | "i386" | "i686" | "linux32" | "linux64")
+                    || text.starts_with("arm")
+                    || text.starts_with("aarch")
+            }
+            "faketime" => true,
+            _ => false,
+        }
+    };
+    while raw.words.get(at).filter(valued).is_some() {
+        at += 1;
+        if name == "faketime" {
+            break;
+        }
+        let option = |word: &&Word| word.text().starts_with('-');
+        while raw.words.get(at).filter(option).is_some() {
+            at += 1;
+        }
     }
     // These have a word of their own before the command.
     at += usize::from(matches!(
