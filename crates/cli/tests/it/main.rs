@@ -68,6 +68,7 @@ mod tui_raw;
 mod tui_terminal;
 mod tui_tmux;
 mod undo;
+mod unreadable;
 mod yours;
 
 use serde_json::Value;

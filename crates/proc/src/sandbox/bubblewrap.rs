@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[cfg(target_os = "linux")]
 use super::mounted::Wanted;
 use super::{Fence, Network, memory, roots};
 
@@ -125,6 +126,7 @@ fn machine() -> impl Iterator<Item = &'static str> {
 }
 
 /// What must be there when all of it is done.
+#[cfg(target_os = "linux")]
 pub(super) fn wanted(mounts: &[Mount]) -> Wanted {
     let mut wanted = Wanted::default();
     wanted.read_only.extend(machine().map(PathBuf::from));
