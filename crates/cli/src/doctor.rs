@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toolwright::llm::{PROVIDERS, find_local_servers};
 use toolwright::permission::LayerKind;
-use toolwright::{LanguageServer, Selection, Workbench};
+use toolwright::{LanguageServer, NoProgram, Selection, Workbench};
 
 use crate::args::Shared;
 use crate::exit::{Exit, Problem};
@@ -203,8 +203,8 @@ impl Report {
             match program {
                 Ok(program) => self.fact(&id, &program.display().to_string()),
                 Err(reason) if is_named => self.problem(&format!("{id}: {reason}")),
-                Err(reason) if reason.ends_with("not found on PATH") => missing += 1,
-                Err(reason) => self.fact(&id, &reason),
+                Err(NoProgram::NotFound { .. }) => missing += 1,
+                Err(reason) => self.fact(&id, &reason.to_string()),
             }
         }
         if missing > 0 {

@@ -69,6 +69,10 @@ fn start(arguments: Arguments) -> Exit {
     };
     let status = runtime.block_on(dispatch(arguments));
     toolwright::end_everything();
+    for path in toolwright::put_back_late().failed {
+        let path = path.display();
+        terminal::note(&format!("tw: a command changed {path}, and it could NOT be put back"));
+    }
     // Reading a huge file cannot be interrupted; the exit must not wait for it.
     runtime.shutdown_background();
     status

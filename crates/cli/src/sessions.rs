@@ -13,7 +13,7 @@ use toolwright::session::{
 use crate::args::{Sessions, SessionsAction, Shared, Show};
 use crate::exit::{Exit, Problem};
 use crate::run::directory;
-use crate::terminal::{Style, harmless, note, one_line, print};
+use crate::terminal::{Style, counted, harmless, note, one_line, print};
 
 pub fn sessions(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
     let workbench = Workbench::open(&directory(shared), shared.trust)?;
@@ -23,7 +23,7 @@ pub fn sessions(shared: &Shared, options: &Sessions) -> Result<Exit, Problem> {
         None => list(&store, here, options),
         Some(SessionsAction::Reindex) => {
             let count = Index::rebuild(&store)?.count()?;
-            note(&format!("Read {count} sessions."));
+            note(&format!("Read {}.", counted(count, "session")));
             Ok(Exit::Done)
         }
         Some(SessionsAction::Delete { id }) => each(id, "Removed", |id| store.delete(id)),
@@ -142,7 +142,7 @@ fn list(store: &Store, here: String, options: &Sessions) -> Result<Exit, Problem
     for session in &found {
         let when = local_time(time_of(session.updated));
         let place = if options.all { format!("  {}", session.directory) } else { String::new() };
-        let count = style.dim(&format!("({} messages)", session.messages));
+        let count = style.dim(&format!("({})", counted(session.messages, "message")));
         out.push_str(&format!(
             "{}  {when}  {} {count}{place}\n",
             session.id,
@@ -230,7 +230,8 @@ pub fn show(shared: &Shared, options: &Show) -> Result<Exit, Problem> {
     }
     out.push_str(&todos(session.standing().todos()));
     out.push_str(&crate::jobs::report(&session, store.is_in_use(&session.header)));
-    print(&out);
+    // Names of tools and files come from anywhere too.
+    print(&harmless(&out));
     Ok(Exit::Done)
 }
 

@@ -1,6 +1,9 @@
 //! The little that is needed to look right on a terminal and plain elsewhere.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+
+use toolwright::session::export::turns_text;
 
 /// Escape sequences for one stream, or nothing where they would be noise.
 #[derive(Debug, Clone, Copy)]
@@ -57,11 +60,12 @@ impl Style {
     }
 }
 
-/// Text from a model or a tool must not move the cursor or set the title of somebody's terminal.
+/// Text from a model or a tool must not move the cursor or set the title of somebody's terminal, and must
+/// not read as what it is not.
 pub fn harmless(text: &str) -> String {
-    let keep = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
-        text.replace("\r\n", "\n").chars().map(keep).collect()
+    let is_harmful = |c: char| (c.is_control() && c != '\n' && c != '\t') || turns_text(c);
+    if text.contains(is_harmful) {
+        text.replace("\r\n", "\n").replace(is_harmful, "\u{fffd}")
     } else {
         text.to_owned()
     }
@@ -77,6 +81,11 @@ pub fn one_line(text: &str, limit: usize) -> String {
         short.push('…');
     }
     short
+}
+
+/// One of them, or so many.
+pub fn counted<N: PartialEq + From<u8> + Display>(count: N, one: &str) -> String {
+    if count == N::from(1) { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// What [`Style`] writes, without its first character.
@@ -118,5 +127,6 @@ mod tests {
         assert_eq!(styled, "\x1b[33m! a\u{fffd}]0;title\u{fffd}b\u{fffd}[2Jc\x1b[0m");
         assert_eq!(harmless_but_styled(&styled), styled);
         assert_eq!(harmless_but_styled("a\x1b[2J\u{9b}b\n"), "a\u{fffd}[2J\u{fffd}b\n");
+        assert_eq!(harmless("a\u{202e}b\u{2066}c\r\n\td"), "a\u{fffd}b\u{fffd}c\n\td");
     }
 }

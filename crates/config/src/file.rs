@@ -11,6 +11,7 @@ use toolwright_permission::Rule;
 use crate::load::Environment;
 use crate::nested;
 use crate::settings::{KNOWN_KEYS, Settings};
+use crate::substitute::{files_in, meant, substitute};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -27,6 +28,8 @@ pub(crate) struct Parsed {
     pub(crate) settings: Settings,
     pub(crate) value: Value,
     pub(crate) warnings: Vec<String>,
+    /// Files whose texts stand in it.
+    pub(crate) included: Vec<PathBuf>,
 }
 
 /// JSON with comments and trailing commas, and nothing looser: a missing comma is more often a slip
@@ -51,13 +54,13 @@ pub(crate) fn parse(
     text: &str,
     env: Option<Environment<'_>>,
 ) -> Result<Parsed, ConfigError> {
-    let Document { settings, value, keys, slips } = read(path, text, env)?;
+    let Document { settings, value, keys, slips, included } = read(path, text, env)?;
     let said = |((line, column), words): ((usize, usize), String)| {
         format!("{}:{line}:{column}: {words}", path.display())
     };
     let unknown = keys.into_iter().filter_map(|(key, place)| Some((place, unknown_key(&key)?)));
     let warnings = unknown.chain(slips).map(said).collect();
-    Ok(Parsed { settings, value, warnings })
+    Ok(Parsed { settings, value, warnings, included })
 }
 
 /// What `T` knows of a file, and the file itself.
@@ -68,6 +71,8 @@ pub(crate) struct Document<T> {
     keys: Vec<(String, (usize, usize))>,
     /// What stands further inside and is almost right.
     slips: Vec<((usize, usize), String)>,
+    /// Files whose texts stand in it now.
+    pub(crate) included: Vec<PathBuf>,
 }
 
 /// Keys that `T` does not have may hold anything.
@@ -85,8 +90,8 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
         .map_err(|e| at(e.range().start, format!("not valid JSON: {}", e.kind())))?;
     let Some(tree) = parsed.value else {
         let value = Value::Object(serde_json::Map::new());
-        let (keys, slips) = (Vec::new(), Vec::new());
-        return Ok(Document { settings: T::default(), value, keys, slips });
+        let (keys, slips, included) = (Vec::new(), Vec::new(), Vec::new());
+        return Ok(Document { settings: T::default(), value, keys, slips, included });
     };
     let Some(top) = tree.as_object() else {
         return Err(at(0, "expected an object of settings".to_owned()));
@@ -98,7 +103,9 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
     let slips = nested::slips(top).into_iter();
     let slips = slips.map(|(at, words)| (position(text, at), words)).collect();
     let mut value = Value::from(tree.clone());
+    let mut included = Vec::new();
     if let Some(env) = env {
+        included = files_in(&value).into_iter().map(|name| meant(name, path, env)).collect();
         substitute(&mut value, path, env)
             .map_err(|(pointer, message)| at(offset_of(&tree, &pointer), message))?;
     }
@@ -106,7 +113,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(
         let pointer: Vec<String> = error.path().iter().map(ToString::to_string).collect();
         at(offset_of(&tree, &pointer), format!("{}: {}", error.path(), in_words(error.inner())))
     })?;
-    Ok(Document { settings, value, keys, slips })
+    Ok(Document { settings, value, keys, slips, included })
 }
 
 /// What serde says of a wrong value, in the words of who writes settings instead of Rust.
@@ -143,7 +150,7 @@ pub(crate) fn invalid_at(
 /// Where a rule stands in a file of settings, as far as it can be found again: the last of those that
 /// read alike counts, as it does for decisions. `agent` names the agent whose rules are meant.
 pub fn rule_line(path: &Path, agent: Option<&str>, rule: &Rule, home: &str) -> Option<usize> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = crate::bounded::read_to_string(path).ok()?;
     let parsed = parse_to_ast(&text, &CollectOptions::default(), &JSONC).ok()?;
     let tree = parsed.value?;
     let mut top = tree.as_object()?;
@@ -198,80 +205,4 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
     let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     (line, column)
-}
-
-type Misplaced = (Vec<String>, String);
-
-/// Replaces `{env:NAME}` and `{file:path}` inside strings.
-fn substitute(value: &mut Value, file: &Path, env: Environment<'_>) -> Result<(), Misplaced> {
-    fn walk(
-        value: &mut Value,
-        place: &mut Vec<String>,
-        expand: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<(), Misplaced> {
-        match value {
-            Value::String(text) if text.contains('{') => {
-                *text = expand(text).map_err(|message| (place.clone(), message))?;
-            }
-            Value::Array(items) => {
-                for (n, item) in items.iter_mut().enumerate() {
-                    place.push(n.to_string());
-                    walk(item, place, expand)?;
-                    place.pop();
-                }
-            }
-            Value::Object(entries) => {
-                for (key, item) in entries.iter_mut() {
-                    place.push(key.clone());
-                    walk(item, place, expand)?;
-                    place.pop();
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-    let expand = |text: &str| -> Result<String, String> {
-        let mut out = String::new();
-        let mut rest = text;
-        while let Some(start) = rest.find('{') {
-            let (before, from) = rest.split_at(start);
-            out.push_str(before);
-            let Some(end) = from.find('}') else {
-                rest = from;
-                break;
-            };
-            let inner = &from[1..end];
-            match (inner.strip_prefix("env:"), inner.strip_prefix("file:")) {
-                // A variable that is not set is empty, as in a shell.
-                (Some(name), _) => out.push_str(&env(name.trim()).unwrap_or_default()),
-                (_, Some(path)) => out.push_str(&included(path.trim(), file, env)?),
-                _ => out.push_str(&from[..=end]),
-            }
-            rest = &from[end + 1..];
-        }
-        out.push_str(rest);
-        Ok(out)
-    };
-    walk(value, &mut Vec::new(), &expand)
-}
-
-/// Files that a text includes, whether they are there or not.
-pub(crate) fn includes(text: &str, file: &Path, env: Environment<'_>) -> Vec<PathBuf> {
-    let names = text.split("{file:").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0));
-    names.map(|name| meant(name.trim(), file, env)).collect()
-}
-
-fn meant(path: &str, file: &Path, env: Environment<'_>) -> PathBuf {
-    match path.strip_prefix("~/") {
-        Some(rest) => PathBuf::from(env("HOME").unwrap_or_default()).join(rest),
-        None => file.parent().unwrap_or(Path::new(".")).join(path),
-    }
-}
-
-fn included(path: &str, file: &Path, env: Environment<'_>) -> Result<String, String> {
-    let full = meant(path, file, env);
-    let text = std::fs::read_to_string(&full)
-        .map_err(|e| format!("{{file:{path}}}: cannot read {}: {e}", full.display()))?;
-    Ok(text.trim().to_owned())
 }

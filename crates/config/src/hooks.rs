@@ -277,7 +277,7 @@ struct ClaudeSettings {
 }
 
 fn read_claude_file(file: &Path) -> Result<ClaudeSettings, String> {
-    match std::fs::read_to_string(file) {
+    match crate::bounded::read_to_string(file) {
         Ok(text) => file::read(file, &text, None).map(|d| d.settings).map_err(|e| e.to_string()),
         Err(error) if crate::load::is_absent(&error) => Ok(ClaudeSettings::default()),
         Err(error) => Err(format!("cannot read {}: {error}", file.display())),

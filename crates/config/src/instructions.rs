@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use toolwright_permission::is_secret_name;
+
 use crate::paths::Paths;
 
 /// Characters of one file that reach the model.
@@ -32,7 +34,11 @@ pub fn find_instructions(paths: &Paths, directory: &Path, worktree: &Path) -> Ve
             // A link out of the repository would show the model a file that nobody decided about.
             let real = std::fs::canonicalize(path).ok();
             let root = std::fs::canonicalize(worktree).ok();
-            real.zip(root).is_some_and(|(real, root)| real.starts_with(root))
+            // One to a secret inside it too.
+            let is_secret = |real: &Path| {
+                real.file_name() != path.file_name() && is_secret_name(&real.to_string_lossy())
+            };
+            real.zip(root).is_some_and(|(real, root)| real.starts_with(root) && !is_secret(&real))
         };
         let paths = folders.iter().map(|folder| folder.join(name)).filter(inside);
         let files: Vec<_> = paths.filter_map(read).collect();
@@ -114,7 +120,7 @@ fn read(path: PathBuf) -> Option<Instruction> {
     if !path.is_file() {
         return None;
     }
-    let bytes = std::fs::read(&path).ok()?;
+    let bytes = crate::bounded::read(&path).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let text = match text.char_indices().nth(FILE_CAP_CHARS) {
         Some((at, _)) => format!("{}\n(cut: the file is longer)", &text[..at]),

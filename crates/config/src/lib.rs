@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod agent;
+mod bounded;
 mod changed;
 mod command;
 mod commands_name;
@@ -28,6 +29,7 @@ mod settings;
 mod skills;
 mod stamp;
 mod state_file;
+mod substitute;
 mod texts;
 mod tool_settings;
 mod trust;

@@ -122,7 +122,7 @@ impl Config {
                 config.add_texts(kind, path, trusted);
                 continue;
             }
-            let text = match std::fs::read_to_string(&path) {
+            let text = match crate::bounded::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if is_absent(&error) => continue,
                 Err(source) => return Err(ConfigError::Unreadable { path, source }),
@@ -240,9 +240,7 @@ impl Config {
     ) -> Result<HookSettings, ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
         let mut parsed = file::parse(path, text, (!untrusted).then_some(env))?;
-        if !untrusted {
-            self.included.extend(file::includes(text, path, env));
-        }
+        self.included.append(&mut parsed.included);
         if let Some((place, message)) = wrong_example(&parsed.settings, home) {
             return Err(file::invalid_at(path, text, &place, message));
         }
@@ -315,11 +313,13 @@ impl Config {
         env: Environment<'_>,
     ) -> Result<(), ConfigError> {
         let untrusted = kind == LayerKind::Project && !trusted;
-        let value = match mcp::shared_settings(path, text, (!untrusted).then_some(env)) {
+        let (value, included) = match mcp::shared_settings(path, text, (!untrusted).then_some(env))
+        {
             // What is not used need not be right.
             Err(_) if untrusted => return Ok(()),
-            value => value?,
+            read => read?,
         };
+        self.included.extend(included);
         if untrusted && value.get("mcp").is_some() {
             let what = vec!["MCP servers".to_owned()];
             self.left_out.push(LeftOut { path: path.to_owned(), what });

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolwright_permission::LayerKind;
 
-use crate::file::{self, ConfigError};
+use crate::file::{self, ConfigError, Document};
 use crate::load::Environment;
 
 /// One entry of the `mcp` section. Which fields belong together is checked when all files are read,
@@ -189,13 +189,14 @@ pub(crate) fn is_shared_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == ".mcp.json" || name == "mcp.json")
 }
 
-/// The settings that a `.mcp.json` stands for. Without `env` nothing is filled in.
+/// The settings that a `.mcp.json` stands for, and the files whose texts stand in it. Without `env` nothing is
+/// filled in.
 pub(crate) fn shared_settings(
     path: &Path,
     text: &str,
     env: Option<Environment<'_>>,
-) -> Result<Value, ConfigError> {
-    let file: SharedFile = file::read(path, text, env)?.settings;
+) -> Result<(Value, Vec<PathBuf>), ConfigError> {
+    let Document { settings: file, included, .. } = file::read::<SharedFile>(path, text, env)?;
     let fill = |text: String| env.map_or_else(|| text.clone(), |env| expand(&text, env));
     let filled = |map: BTreeMap<String, String>| -> Map<String, Value> {
         map.into_iter().map(|(key, value)| (key, Value::String(fill(value)))).collect()
@@ -234,7 +235,8 @@ pub(crate) fn shared_settings(
         (name, Value::Object(entry))
     };
     let servers: Map<String, Value> = file.servers.into_iter().map(entry).collect();
-    Ok(if servers.is_empty() { json!({}) } else { json!({ "mcp": servers }) })
+    let value = if servers.is_empty() { json!({}) } else { json!({ "mcp": servers }) };
+    Ok((value, included))
 }
 
 /// Replaces `${NAME}` and `${NAME:-otherwise}`, as `.mcp.json` files have it.

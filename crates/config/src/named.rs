@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::file;
+use crate::substitute::files_in;
 
 const SCRIPT_ENDINGS: &[&str] = &["js", "ts", "mjs", "mts", "cjs", "cts"];
 
@@ -26,14 +27,10 @@ const FILES_CAP: usize = 2_001;
 pub(crate) fn add_named(files: &mut Vec<PathBuf>, worktree: &Path) {
     let mut named = Vec::new();
     for path in files.iter().filter(|path| has_ending(path, &["json", "jsonc"])) {
-        let Ok(text) = fs::read_to_string(path) else { continue };
+        let Ok(text) = crate::bounded::read_to_string(path) else { continue };
         let Ok(document) = file::read::<Value>(path, &text, None) else { continue };
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let mut strings = Vec::new();
-        strings_of(&document.settings, &mut strings);
-        let included = strings.iter().flat_map(|text| {
-            text.split("{file:").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim()))
-        });
+        let included = files_in(&document.settings).into_iter();
         let entered = document.settings["plugin"].as_array().into_iter().flatten();
         let entered = entered.filter_map(|spec| spec.as_str().or_else(|| spec[0].as_str()));
         let entered = entered.map(|name| name.strip_prefix("file://").unwrap_or(name));
@@ -63,7 +60,7 @@ pub(crate) fn add_imported(files: &mut Vec<PathBuf>) {
         if !has_ending(&path, SCRIPT_ENDINGS) || !small() {
             continue;
         }
-        let text = fs::read(&path).unwrap_or_default();
+        let text = crate::bounded::read(&path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         // What is imported is looked for from where the script is, and from where it really is.
         let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
@@ -117,13 +114,4 @@ pub(crate) fn script_at(path: &Path) -> Option<PathBuf> {
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.contains(&e))
-}
-
-fn strings_of<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
-    match value {
-        Value::String(text) => found.push(text),
-        Value::Array(items) => items.iter().for_each(|item| strings_of(item, found)),
-        Value::Object(entries) => entries.values().for_each(|item| strings_of(item, found)),
-        _ => {}
-    }
 }

@@ -74,6 +74,9 @@ pub(crate) const INSIDE: &[(&[&str], &str, &[&str])] = &[
     (&["experimental"], "ExperimentalSettings", &["batch_tool", "code_mode", "mcp_timeout"]),
 ];
 
+/// What providers take and others' settings have: near to a key of ours, and no slip.
+const OF_OTHERS: &[&str] = &["top_k", "top_a"];
+
 /// Shorter words are near to everything.
 const SHORTEST: usize = 4;
 
@@ -115,7 +118,7 @@ fn walk<'a>(
 }
 
 fn nearest<'k>(key: &str, keys: &[&'k str]) -> Option<&'k str> {
-    if key.len() < SHORTEST || keys.contains(&key) {
+    if key.len() < SHORTEST || keys.contains(&key) || OF_OTHERS.contains(&key) {
         return None;
     }
     let far = |known: &&str| strsim::damerau_levenshtein(known, key);

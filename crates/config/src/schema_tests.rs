@@ -45,7 +45,7 @@ fn the_keys_inside_are_those_of_the_types_and_slips_are_named_with_their_place()
         known.sort_unstable();
         assert_eq!(own, known, "{way:?}");
     }
-    let text = "{\n  \"agent\": { \"a\": { \"descripton\": \"x\", \"color\": \"red\" } },\n  \"mcp\": { \"s\": { \"type\": \"local\", \"comand\": [] } },\n  \"modle\": \"a/b\"\n}";
+    let text = "{\n  \"agent\": { \"a\": { \"descripton\": \"x\", \"color\": \"red\", \"top_k\": 9 } },\n  \"mcp\": { \"s\": { \"type\": \"local\", \"comand\": [] } },\n  \"modle\": \"a/b\"\n}";
     let parsed =
         file::parse(std::path::Path::new("/x.json"), text, None).map_err(|e| e.to_string());
     assert_eq!(

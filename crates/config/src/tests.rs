@@ -105,6 +105,21 @@ fn an_unknown_key_is_a_warning_with_the_nearest_known_one() {
 }
 
 #[test]
+fn files_that_are_put_in_are_known_however_they_are_written() {
+    let setup = Setup::new(&[
+        ("work/a", "1"),
+        ("work/b", "2"),
+        ("work/toolwright.json", r#"{"username":"\u007bfile:a}", /* {file:c} */ "shell":"x"}"#),
+        ("work/.mcp.json", r#"{"mcpServers":{"s":{"command":"x","args":["{file:b}"]}}}"#),
+    ]);
+    let config = setup.load(true, &[]).unwrap();
+    let mut names: Vec<_> = config.included.iter().filter_map(|path| path.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a", "b"]);
+    assert!(setup.load(false, &[]).unwrap().included.is_empty());
+}
+
+#[test]
 fn variables_and_files_are_put_in() {
     let setup = Setup::new(&[
         ("work/key.txt", "  secret\n"),
@@ -117,6 +132,7 @@ fn variables_and_files_are_put_in() {
     let options = &config.settings.provider["x"].options;
     assert_eq!(options.api_key.as_deref(), Some("k\"ey-secret"));
     assert_eq!(options.base_url.as_deref(), Some(""));
+    assert_eq!(config.included, [setup.root.path().join("work/key.txt")]);
     let broken = Setup::new(&[("work/toolwright.json", "{\n\"shell\":\"{file:nowhere}\"}")]);
     let error = broken.load(true, &[]).unwrap_err().to_string();
     assert!(error.contains(":2:9: {file:nowhere}: cannot read"), "{error}");
@@ -202,6 +218,21 @@ fn instructions_come_from_the_root_down_and_one_name_wins() {
     .unwrap();
     let found = find_instructions(&setup.paths(), &work, Path::new(&work));
     assert_eq!(found.len(), 1, "{found:?}");
+    // Nor to its secrets.
+    std::fs::remove_file(work.join("AGENTS.md")).unwrap();
+    std::fs::write(work.join(".env"), "KEY=1").unwrap();
+    std::os::unix::fs::symlink(".env", work.join("AGENTS.md")).unwrap();
+    let found = find_instructions(&setup.paths(), &work, Path::new(&work));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn settings_that_have_no_end_are_refused_with_their_name() {
+    let setup = Setup::new(&[("work/AGENTS.md", "x")]);
+    let work = setup.root.path().join("work");
+    std::os::unix::fs::symlink("/dev/zero", work.join("opencode.json")).unwrap();
+    let error = setup.load(false, &[]).unwrap_err().to_string();
+    assert!(error.contains("opencode.json") && error.contains("regular file"), "{error}");
 }
 
 #[test]

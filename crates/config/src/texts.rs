@@ -51,7 +51,7 @@ fn definition(path: &Path, text_key: &str) -> Result<Map<String, Value>, String>
     if size > FILE_CAP_BYTES {
         return Err(format!("it has more than {} KiB", FILE_CAP_BYTES >> 10));
     }
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    let bytes = crate::bounded::read(path).map_err(|e| e.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let (head, body) = match crate::front_matter::cut(&text) {
         Some((head, body)) => {

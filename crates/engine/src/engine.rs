@@ -349,9 +349,12 @@ impl Engine {
         made.map_err(|over| turn_end(self.record.session(), &over))
     }
 
-    /// Tells the hooks that whoever worked with this session leaves it, and what they want people to
-    /// know. The session can be taken up again.
+    /// Tells the hooks that whoever worked with this session leaves it. Gives what people should know. The
+    /// session can be taken up again.
     pub async fn close(&mut self) -> Vec<String> {
+        // The first is what people need: a full disk shows in every write after it.
+        let mut problem = None;
+        let mut keep = |kept: Result<(), LogError>| problem = problem.take().or(kept.err());
         // What was taken back after the last turn must not be said when the session is taken up again.
         for command in self.inbox.take() {
             let queued = self.record.session().queued();
@@ -362,18 +365,22 @@ impl Engine {
                 }
                 Command::Withdraw(_) | Command::Compact => continue,
             };
-            // A log that takes no more has been complained of already.
-            self.record.add(entry).ok();
+            keep(self.record.add(entry));
         }
+        // Each time, because whoever waits for those who listen may lose patience.
+        keep(self.note_later_changes().await);
         self.hooks.catch_up().await;
+        keep(self.note_later_changes().await);
         // Only a name: a session without one is as good.
         if let Some(title) = self.titler.take().await {
             self.record.add(title).ok();
         }
         if self.hooks.any(Point::SessionEnd) {
             self.hooks.run(Point::SessionEnd, &json!({ "reason": "other" }), json!({})).await;
+            keep(self.note_later_changes().await);
         }
-        self.hooks.take_notices()
+        let problem = problem.map(|error| error.to_string());
+        self.hooks.take_notices().into_iter().chain(problem).collect()
     }
 
     async fn tell_notices(&self, events: &mpsc::Sender<Event>) {

@@ -29,7 +29,7 @@ pub(crate) enum Command {
 }
 
 impl Inbox {
-    /// Ids go on behind those that the session has used.
+    /// Ids go on behind those that wait: a message that was delivered or taken back has no use for its own.
     pub(crate) fn behind(queued: &[Queued]) -> Self {
         let next = queued.iter().map(|message| message.id + 1).max().unwrap_or(0);
         Self { next: AtomicU64::new(next), ..Self::default() }

@@ -35,6 +35,18 @@ pub struct Place {
     pub virtual_env: Option<PathBuf>,
 }
 
+/// Why nothing can be started for a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoProgram {
+    #[error("{names} was not found on PATH")]
+    NotFound { names: String },
+    /// A link of rustup's, without a toolchain that has it.
+    #[error("{} only stands for it: `rustup component add {component}` installs it", program.display())]
+    StandIn { program: PathBuf, component: String },
+    #[error("{id} runs code of the project, and this folder is not trusted (--trust)")]
+    Untrusted { id: String },
+}
+
 /// What to start, and where.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Launch {
@@ -129,12 +141,12 @@ impl Place {
     }
 
     /// What would be started for a server in this folder; fails with the reason why nothing can be.
-    pub fn installed(&self, server: &Server) -> Result<PathBuf, String> {
+    pub fn installed(&self, server: &Server) -> Result<PathBuf, NoProgram> {
         Ok(self.launch(server, &self.directory)?.program)
     }
 
     /// Fails with the reason why the server cannot be started.
-    pub(crate) fn launch(&self, server: &Server, root: &Path) -> Result<Launch, String> {
+    pub(crate) fn launch(&self, server: &Server, root: &Path) -> Result<Launch, NoProgram> {
         let found = server.commands.iter().find_map(|command| {
             let (name, arguments) = command.split_first()?;
             Some((self.program(name, root)?, arguments.to_vec()))
@@ -142,19 +154,13 @@ impl Place {
         let Some((program, arguments)) = found else {
             let names = server.commands.iter().filter_map(|command| command.first());
             let names = names.map(String::as_str).collect::<Vec<_>>().join(" or ");
-            return Err(format!("{names} was not found on PATH"));
+            return Err(NoProgram::NotFound { names });
         };
-        if let Some(name) = missing_component(&program) {
-            return Err(format!(
-                "{} only stands for it: `rustup component add {name}` installs it",
-                program.display()
-            ));
+        if let Some(component) = missing_component(&program) {
+            return Err(NoProgram::StandIn { program, component });
         }
         if server.runs_project_code && !self.trusted {
-            return Err(format!(
-                "{} runs code of the project, and this folder is not trusted (--trust)",
-                server.id
-            ));
+            return Err(NoProgram::Untrusted { id: server.id.clone() });
         }
         let initialization = server.initialization.clone().or_else(|| self.python(server, root));
         Ok(Launch { program, arguments, initialization })
@@ -302,7 +308,11 @@ mod tests {
         assert!(own.program.ends_with("w/node_modules/.bin/pyright-langserver"));
         assert!(own.initialization.is_some());
         let error = project.place(false).launch(&server("pyright"), &root).unwrap_err();
-        assert!(error.contains("not found on PATH"), "{error}");
+        assert!(matches!(error, NoProgram::NotFound { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "pyright-langserver or basedpyright-langserver was not found on PATH"
+        );
         // A PATH that leads into the project is the project's choice too.
         let mut place = project.place(false);
         place.path = root.join("node_modules/.bin").into_os_string();
@@ -318,7 +328,7 @@ mod tests {
         let root = project.place(true).directory;
         assert!(project.place(true).launch(&server("rust"), &root).is_ok());
         let error = project.place(false).launch(&server("rust"), &root).unwrap_err();
-        assert!(error.contains("--trust"), "{error}");
+        assert!(matches!(error, NoProgram::Untrusted { .. }), "{error}");
     }
 
     #[test]
@@ -328,7 +338,8 @@ mod tests {
         std::os::unix::fs::symlink("rustup", bin.join("rust-analyzer")).unwrap();
         let place = Place { path: bin.into_os_string(), ..project.place(true) };
         let error = place.installed(&server("rust")).unwrap_err();
-        assert!(error.contains("rustup component add rust-analyzer"), "{error}");
+        assert!(matches!(error, NoProgram::StandIn { .. }), "{error}");
+        assert!(error.to_string().contains("rustup component add rust-analyzer"), "{error}");
         project.file("rustup/toolchains/nightly/bin/rust-analyzer", "");
         assert!(place.installed(&server("rust")).is_ok());
     }

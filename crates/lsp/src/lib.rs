@@ -22,7 +22,7 @@ mod wait;
 mod wire;
 
 pub use diagnostics::{Diagnostic, Severity};
-pub use find::{Options, Place};
+pub use find::{NoProgram, Options, Place};
 pub use query::{AskError, Query};
 pub use servers::{Report, Servers, Status, Timing};
 pub use table::{Entry, Server, Setting, configured};

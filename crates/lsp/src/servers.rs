@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::Client;
 use crate::diagnostics::{Diagnostic, merge};
-use crate::find::Options;
+use crate::find::{NoProgram, Options};
 use crate::table::Server;
 
 /// How long things may take.
@@ -298,10 +298,11 @@ impl Servers {
                 _ => return Ok(slot.phase.clone()),
             }
         }
-        let launch = self.options.place.launch(server, root).inspect_err(|reason| {
-            if reason.contains("--trust") {
+        let launch = self.options.place.launch(server, root).map_err(|reason| {
+            if let NoProgram::Untrusted { .. } = reason {
                 self.tell(&server.id, "trust", || format!("No language server: {reason}."));
             }
+            reason.to_string()
         })?;
         let (told, phase) = watch::channel(Phase::Starting);
         let (server, root) = (server.clone(), root.to_owned());

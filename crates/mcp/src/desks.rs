@@ -8,6 +8,7 @@ use toolwright_tool::{Registry, Source, WeakRegistry};
 
 use crate::name::Names;
 use crate::resources;
+use crate::roster::Roster;
 use crate::sampling::Sampler;
 use crate::server::Server;
 use crate::tool::McpTool;
@@ -21,7 +22,7 @@ pub(crate) struct Desks {
 struct Desk {
     registry: WeakRegistry,
     sampler: Option<Arc<dyn Sampler>>,
-    servers: Arc<[Arc<Server>]>,
+    servers: Arc<Roster>,
     /// What was brought, by server.
     brought: BTreeSet<(String, String)>,
 }
@@ -32,12 +33,13 @@ impl Desks {
         &self,
         registry: &Registry,
         sampler: Option<Arc<dyn Sampler>>,
-        servers: &Arc<[Arc<Server>]>,
+        servers: &Arc<Roster>,
     ) {
         let (registry, brought) = (registry.downgrade(), BTreeSet::new());
         let mut desk = Desk { registry, sampler, servers: Arc::clone(servers), brought };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for server in servers.iter() {
+        open.retain(|desk| desk.registry.upgrade().is_some());
+        for server in servers.now().iter() {
             desk.take(server, &server.tools(), &self.names);
         }
         open.push(desk);

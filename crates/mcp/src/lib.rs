@@ -20,6 +20,7 @@ mod pipes;
 mod prompts;
 mod resources;
 mod roots;
+mod roster;
 mod sampling;
 mod schema;
 mod serve;

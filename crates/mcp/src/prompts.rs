@@ -86,7 +86,7 @@ impl Servers {
     async fn listed(&self, listing: Listing) -> Vec<(Arc<Server>, Vec<Value>)> {
         let cancel = CancellationToken::new();
         let mut all = Vec::new();
-        for server in self.all() {
+        for server in self.all().iter() {
             let Phase::Ready(live) = server.phase() else { continue };
             let offers = match listing {
                 Listing::Prompts => live.info.capabilities.prompts.is_some(),
@@ -109,7 +109,7 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<Vec<Content>, String> {
         let server = self.named(server)?;
-        let all = resources::list(server, Listing::Prompts, cancel).await?;
+        let all = resources::list(&server, Listing::Prompts, cancel).await?;
         let Some(item) = all.iter().find(|item| item["name"] == name) else {
             let names: Vec<_> = all.iter().map(|item| text(item, "name")).collect();
             return Err(format!(
@@ -144,7 +144,7 @@ impl Servers {
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, String> {
         let server = self.named(server)?;
-        let result = resources::read(server, uri, None, cancel).await?;
+        let result = resources::read(&server, uri, None, cancel).await?;
         content::resource(&result, outputs)
             .ok_or_else(|| format!("The MCP server {} has nothing at {uri}.", server.spec.name))
     }

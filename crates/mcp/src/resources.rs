@@ -13,6 +13,7 @@ use toolwright_tool::{
 use crate::content;
 use crate::hub::CallDesk;
 use crate::live::{CallError, Listing, Waiting};
+use crate::roster::{All, Roster};
 use crate::server::{Phase, Server};
 
 pub(crate) const READ: &str = "read_mcp_resource";
@@ -22,9 +23,7 @@ const TEMPLATES: &str = "list_mcp_resource_templates";
 /// The key of rules for all three.
 const PERMISSION: &str = "read";
 
-type All = Arc<[Arc<Server>]>;
-
-pub(crate) fn tools(servers: &All) -> [Arc<dyn AnyTool>; 3] {
+pub(crate) fn tools(servers: &Arc<Roster>) -> [Arc<dyn AnyTool>; 3] {
     let list = |name, listing, description| ListResources {
         servers: Arc::clone(servers),
         name,
@@ -83,7 +82,7 @@ fn find(servers: &All, name: &str) -> Result<Arc<Server>, ToolError> {
 }
 
 struct ListResources {
-    servers: All,
+    servers: Arc<Roster>,
     name: &'static str,
     listing: Listing,
     description: &'static str,
@@ -115,10 +114,13 @@ impl Tool for ListResources {
         match which.server {
             Some(name) => {
                 let plan = Plan::new(name.clone(), vec![access(&name, "*")]);
-                Planned { plan, prepared: find(&self.servers, &name).map(|server| vec![server]) }
+                Planned {
+                    plan,
+                    prepared: find(&self.servers.now(), &name).map(|server| vec![server]),
+                }
             }
             None => {
-                let servers = offering(&self.servers);
+                let servers = offering(&self.servers.now());
                 let accesses = servers.iter().map(|s| access(&s.spec.name, "*")).collect();
                 Planned::ready(Plan::new("", accesses), servers)
             }
@@ -191,7 +193,7 @@ pub(crate) async fn read(
 }
 
 struct ReadResource {
-    servers: All,
+    servers: Arc<Roster>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -221,7 +223,7 @@ impl Tool for ReadResource {
     async fn plan(&self, place: Place, _: &PlanContext) -> Planned<(Arc<Server>, String)> {
         let Place { server, uri } = place;
         let plan = Plan::new(format!("{server}:{uri}"), vec![access(&server, &uri)]);
-        Planned { plan, prepared: find(&self.servers, &server).map(|server| (server, uri)) }
+        Planned { plan, prepared: find(&self.servers.now(), &server).map(|server| (server, uri)) }
     }
 
     async fn run(

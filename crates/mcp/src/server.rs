@@ -14,7 +14,7 @@ use crate::connect::{NoConnection, Surroundings, connect};
 use crate::desks::Desks;
 use crate::hub::Hub;
 use crate::live::{CallError, Listing, Live, Waiting};
-use crate::spec::{Launch, ServerSpec};
+use crate::spec::{Launch, Reach, ServerSpec};
 
 /// Tries in a row, without a time of calm between them, before a server is given up.
 pub const TRIES: u32 = 5;
@@ -58,7 +58,8 @@ pub(crate) struct Server {
     me: Weak<Self>,
     pub(crate) spec: ServerSpec,
     pub(crate) hub: Arc<Hub>,
-    around: Arc<Surroundings>,
+    /// Counts when a process is started; what runs has what it was given.
+    around: Mutex<Arc<Surroundings>>,
     phase: watch::Sender<Phase>,
     /// Somebody needs it, although it was given up.
     wanted: Notify,
@@ -76,7 +77,7 @@ impl Server {
             me: me.clone(),
             spec,
             hub,
-            around,
+            around: Mutex::new(around),
             phase: watch::Sender::new(first),
             wanted: Notify::new(),
             gave_up: Mutex::default(),
@@ -88,6 +89,28 @@ impl Server {
 
     pub(crate) fn me(&self) -> Option<Arc<Self>> {
         self.me.upgrade()
+    }
+
+    fn around(&self) -> Arc<Surroundings> {
+        Arc::clone(&self.around.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether a process of this one is what a process of the other would be.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let is_free = match &self.spec.launch {
+            Launch::Local { reach, .. } => *reach == Reach::Free,
+            Launch::Remote { .. } => true,
+        };
+        let drawn_from = |around: &Surroundings| {
+            around.sandboxes.as_ref().map(|sandboxes| sandboxes.drawn_from.clone())
+        };
+        self.spec == other.spec
+            && (is_free || drawn_from(&self.around()) == drawn_from(&other.around()))
+    }
+
+    /// What is started from now on has what is around the other.
+    pub(crate) fn move_to(&self, other: &Self) {
+        *self.around.lock().unwrap_or_else(PoisonError::into_inner) = other.around();
     }
 
     pub(crate) fn has_resources(&self) -> bool {
@@ -260,7 +283,7 @@ impl Server {
     }
 
     async fn begin(&self, desks: &Desks) -> Result<Arc<Live>, NoConnection> {
-        let live = Arc::new(connect(&self.spec, &self.hub, &self.around).await?);
+        let live = Arc::new(connect(&self.spec, &self.hub, &self.around()).await?);
         match self.list_tools(&live).await {
             Ok(()) => {}
             Err(error) => {
@@ -374,7 +397,8 @@ impl Server {
     }
 
     async fn remember(&self, challenge: String) {
-        if let (Launch::Remote { url, .. }, Some(vault)) = (&self.spec.launch, &self.around.vault) {
+        if let (Launch::Remote { url, .. }, Some(vault)) = (&self.spec.launch, &self.around().vault)
+        {
             crate::auth::remember_challenge(&self.spec.name, url, vault, challenge).await;
         }
     }

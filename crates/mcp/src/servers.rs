@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde::Serialize;
+use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 use toolwright_proc::sandbox::Find;
 use toolwright_tool::Registry;
@@ -16,6 +17,7 @@ use crate::auth::Vault;
 use crate::connect::Surroundings;
 use crate::desks::Desks;
 use crate::hub::Hub;
+use crate::roster::{All, Roster};
 use crate::sampling::Sampler;
 use crate::server::{Phase, Server};
 use crate::spec::{Launch, Oauth, OauthSpec, ServerSpec};
@@ -37,6 +39,8 @@ pub struct Options {
 pub struct Sandboxes {
     pub fenced: Find,
     pub offline: Find,
+    /// The settings that they are drawn from: where these are the same, the fences are.
+    pub drawn_from: Value,
 }
 
 /// A handle: clones share the servers. When the last is dropped, all of them end.
@@ -46,7 +50,7 @@ pub struct Servers {
 }
 
 struct Inner {
-    servers: Arc<[Arc<Server>]>,
+    servers: Arc<Roster>,
     desks: Arc<Desks>,
     started: AtomicBool,
     /// By the server that they look after.
@@ -109,7 +113,7 @@ impl Servers {
             Server::new(spec, hub, Arc::clone(&around))
         };
         let inner = Inner {
-            servers: servers.into_iter().map(make).collect(),
+            servers: Roster::new(servers.into_iter().map(make).collect()),
             desks: Arc::default(),
             started: AtomicBool::new(false),
             keepers: Mutex::default(),
@@ -118,16 +122,17 @@ impl Servers {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.inner.servers.is_empty()
+        self.all().is_empty()
     }
 
-    pub(crate) fn all(&self) -> &[Arc<Server>] {
-        &self.inner.servers
+    pub(crate) fn all(&self) -> All {
+        self.inner.servers.now()
     }
 
-    pub(crate) fn named(&self, name: &str) -> Result<&Arc<Server>, String> {
-        self.all().iter().find(|server| server.spec.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.all().iter().map(|s| s.spec.name.as_str()).collect();
+    pub(crate) fn named(&self, name: &str) -> Result<Arc<Server>, String> {
+        let all = self.all();
+        all.iter().find(|server| server.spec.name == name).cloned().ok_or_else(|| {
+            let names: Vec<_> = all.iter().map(|s| s.spec.name.as_str()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             format!("There is no MCP server {name:?}; configured: {known}.")
         })
@@ -135,7 +140,7 @@ impl Servers {
 
     /// Starts what is not running yet. Returns at once.
     pub fn start(&self) {
-        if self.is_empty() || self.inner.started.swap(true, Ordering::SeqCst) {
+        if self.inner.started.swap(true, Ordering::SeqCst) {
             return;
         }
         self.all().iter().filter(|server| server.spec.enabled).for_each(|s| self.begin(s));
@@ -155,7 +160,7 @@ impl Servers {
         let server = self.named(name)?;
         self.start();
         match server.phase() {
-            Phase::Off => self.begin(server),
+            Phase::Off => self.begin(&server),
             _ => {
                 server.try_again().await;
             }
@@ -167,14 +172,43 @@ impl Servers {
     /// Says goodbye to one: it is off until somebody turns it on.
     pub async fn disconnect(&self, name: &str) -> Result<(), String> {
         let server = self.named(name)?;
+        self.end(&server).await;
+        Ok(())
+    }
+
+    async fn end(&self, server: &Arc<Server>) {
         server.end();
+        let name = &server.spec.name;
         let own: Vec<_> = {
             let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
             keepers.extract_if(.., |(of, _)| of == name).collect()
         };
         join_all(own.into_iter().map(|(_, keeper)| keeper)).await;
         server.turn_off(&self.inner.desks);
-        Ok(())
+    }
+
+    /// These become what `next` says, of which nothing runs yet. One that is the same there goes on, in
+    /// its process and with all that it knows; the others end, and new ones begin where these had
+    /// begun. Says whether anything is another.
+    pub async fn change_to(&self, next: &Self) -> bool {
+        let (before, wanted) = (self.all(), next.all());
+        let gone: Vec<_> =
+            before.iter().filter(|old| !wanted.iter().any(|new| old.is_as(new))).collect();
+        join_all(gone.iter().map(|server| self.end(server))).await;
+        let mut new = Vec::new();
+        let now = wanted.iter().map(|wanted| {
+            let same =
+                before.iter().find(|old| old.is_as(wanted)).inspect(|old| old.move_to(wanted));
+            Arc::clone(same.unwrap_or_else(|| {
+                new.push(wanted);
+                wanted
+            }))
+        });
+        self.inner.servers.replace(now.collect());
+        if self.inner.started.load(Ordering::SeqCst) {
+            new.iter().filter(|server| server.spec.enabled).for_each(|server| self.begin(server));
+        }
+        !gone.is_empty() || !new.is_empty()
     }
 
     /// Waits a little for those that are quick, and as long as it takes for those without which nothing
@@ -183,10 +217,11 @@ impl Servers {
         if !self.inner.started.load(Ordering::SeqCst) {
             return Ok(());
         }
-        let all = join_all(self.all().iter().map(|server| server.settled()));
+        let servers = self.all();
+        let all = join_all(servers.iter().map(|server| server.settled()));
         // Who is late joins later.
         tokio::time::timeout(patience, all).await.ok();
-        for server in self.all().iter().filter(|s| s.spec.required && s.spec.enabled) {
+        for server in servers.iter().filter(|s| s.spec.required && s.spec.enabled) {
             let reason = match server.settled().await {
                 Phase::Ready(_) => continue,
                 Phase::Down { reason, .. } | Phase::SignIn { reason, .. } => reason,
@@ -247,9 +282,7 @@ impl Servers {
     /// Brings the tools of all servers to a registry, now and when they come. `sampler` answers for the
     /// registry's session.
     pub fn attach(&self, registry: &Registry, sampler: Option<Arc<dyn Sampler>>) {
-        if !self.is_empty() {
-            self.inner.desks.open(registry, sampler, &self.inner.servers);
-        }
+        self.inner.desks.open(registry, sampler, &self.inner.servers);
     }
 
     /// What the connected servers say about their use, by name.
@@ -320,7 +353,7 @@ impl Servers {
             let mut keepers = self.inner.keepers.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *keepers)
         };
-        for server in self.all() {
+        for server in self.all().iter() {
             server.end();
         }
         join_all(keepers.into_iter().map(|(_, keeper)| keeper)).await;

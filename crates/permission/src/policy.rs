@@ -28,6 +28,12 @@ pub struct Request {
     /// Read off the text of something that is judged itself (a path in a shell command): what people
     /// wrote about it counts, what ships and what nobody wrote does not.
     pub advisory: bool,
+    /// Another spelling of a command that is judged as it is written: only what people wrote against
+    /// this very kind of command counts.
+    pub respelled: bool,
+    /// Nobody asked for it: no mode turns its *ask* into *allow*, only rules and people do.
+    #[serde(skip)]
+    pub unasked: bool,
     /// Why it is refused whatever the rules say.
     pub floor: Option<String>,
     /// What cannot be known about it: a rule for one kind of command is then not enough.
@@ -55,6 +61,8 @@ pub const PLAN_FILES: &[&str] = &[".opencode/plans/*.md", ".toolwright/plans/*.m
 /// Where a change makes something run later, or changes what may be done: asked about even where
 /// other edits are not.
 const DELICATE: &[&str] = &[
+    ".git",
+    "*/.git",
     ".git/*",
     "*/.git/*",
     ".opencode/*",
@@ -178,7 +186,7 @@ impl Policy {
             return Judgement::plain(Action::Allow, "the command line", why);
         }
         let Some((layer, rule)) = verdict else {
-            if request.advisory {
+            if request.advisory || request.respelled {
                 let why = "nobody has said anything about it".to_owned();
                 return Judgement::plain(Action::Allow, "no rule", why);
             }
@@ -251,6 +259,9 @@ impl Policy {
         mode: Mode,
     ) -> (Action, String) {
         let by = said_by(layer, rule);
+        if request.respelled && (rule.action == Action::Allow || rule.pattern == "*") {
+            return (Action::Allow, "it is judged as it is written".to_owned());
+        }
         // Whoever allows everything means everything; whoever allows a kind of command means one that
         // can be recognised.
         if let Some(doubt) = request
@@ -281,6 +292,7 @@ impl Policy {
             return (Action::Allow, when.to_owned());
         }
         match mode {
+            Mode::Auto if request.unasked => (Action::Ask, format!("{by}; {UNASKED}")),
             Mode::Auto => (Action::Allow, "--auto".to_owned()),
             Mode::AcceptEdits if is_accepted_edit(request, rule) => {
                 (Action::Allow, "the mode is accept-edits".to_owned())
@@ -289,6 +301,9 @@ impl Policy {
         }
     }
 }
+
+/// What a program says can be what led here, and programs say what they like.
+const UNASKED: &str = "--auto covers only what the model asks for itself";
 
 /// Put together by hand: it is said of every command of every line.
 fn said_by(layer: &Layer, rule: &Rule) -> String {

@@ -33,6 +33,7 @@ fn request() -> impl Strategy<Value = Request> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (word(), word(), maybe(), maybe(), maybe(), flags).prop_map(
         |(permission, pattern, also, floor, doubt, (harmless, read_only, advisory))| Request {
+            respelled: false,
             permission,
             always: pattern.clone(),
             pattern,
@@ -43,6 +44,7 @@ fn request() -> impl Strategy<Value = Request> {
             read_only,
             advisory,
             contained: !advisory,
+            unasked: false,
         },
     )
 }

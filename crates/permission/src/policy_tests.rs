@@ -60,6 +60,21 @@ fn auto_and_approvals_turn_ask_into_allow() {
 }
 
 #[test]
+fn what_nobody_asked_for_is_left_to_rules_and_people_in_every_mode() {
+    let policy = Policy::new(vec![shipped_defaults()]);
+    let offered = Request { unasked: true, ..request("outside_sandbox", "make") };
+    let auto = policy.with_mode(Mode::Auto);
+    assert_eq!(auto.judge(&offered).action, Action::Ask);
+    assert_eq!(auto.judge(&request("outside_sandbox", "make")).action, Action::Allow);
+    let mut approved = auto;
+    approved.approve(approval("outside_sandbox", "make", true));
+    assert_eq!(approved.judge(&offered).action, Action::Allow);
+    let rule = layer(LayerKind::User, &[("outside_sandbox", "make", Action::Allow)]);
+    let policy = Policy::new(vec![shipped_defaults(), rule]);
+    assert_eq!(policy.judge(&offered).action, Action::Allow);
+}
+
+#[test]
 fn shipped_defaults_ask_before_secrets_are_read() {
     let policy = Policy::new(vec![shipped_defaults()]);
     for (path, action) in [
@@ -67,7 +82,12 @@ fn shipped_defaults_ask_before_secrets_are_read() {
         (".env", Action::Ask),
         ("app/.env.local", Action::Ask),
         (".env.example", Action::Allow),
-        (".envrc", Action::Allow),
+        (".envrc", Action::Ask),
+        (".env-local", Action::Ask),
+        ("app/.env_prod", Action::Ask),
+        (".env~", Action::Ask),
+        ("keys/AuthKey_1.p8", Action::Ask),
+        (".environment", Action::Allow),
         ("environment.ts", Action::Allow),
         ("certs/server.pem", Action::Ask),
         (".ssh/id_rsa", Action::Ask),

@@ -108,10 +108,8 @@ fn main() {
     let layers = available();
     println!("trying the layers: {:.1} ms", start.elapsed().as_secs_f64() * 1000.0);
     let fence = fence(&root);
-    let sandboxes: Vec<_> = layers
-        .iter()
-        .map(|layer| Arc::new(Sandbox { layer: layer.clone(), fence: fence.clone() }))
-        .collect();
+    let sandboxes: Vec<_> =
+        layers.iter().map(|layer| Arc::new(Sandbox::new(layer.clone(), fence.clone()))).collect();
     let program = layers.iter().find_map(|layer| match layer {
         Layer::Bubblewrap(found) => Some(found.program.clone()),
         _ => None,

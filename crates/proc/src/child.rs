@@ -15,12 +15,18 @@ use tokio::task::JoinHandle;
 
 use crate::environment;
 use crate::registry::{self, COOKIE, COOKIE_VARIABLE, MARK_VARIABLE, Reach};
-use crate::sandbox::{Cell, Guard, Sandbox};
+use crate::sandbox::{Cell, Guard, PutBack, Sandbox};
 use crate::sys;
 use crate::terminal::Terminal;
 
 /// How long a group may take to end after SIGTERM before it gets SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
+
+/// How long the program around a command is waited for when the command has ended: a guard that is not
+/// needed any more must not outlive it until the next one.
+const GOING_STEPS: usize = 20;
+const GOING_BLINDLY: usize = 3;
+const GOING_STEP: Duration = Duration::from_millis(1);
 
 /// What to start. Standard input is empty unless something else is said: a child that waits for a
 /// person would wait for ever.
@@ -95,7 +101,7 @@ pub struct Child {
     reach: Reach,
     guard: Option<Arc<Guard>>,
     /// What it changed although it was protected.
-    put_back: Vec<PathBuf>,
+    put_back: PutBack,
     /// Lives as long as the child.
     _cell: Option<Cell>,
 }
@@ -227,7 +233,9 @@ impl Spec {
             _ => None,
         };
         let Streams { input, output, errors } = streams;
-        Ok(Child {
+        #[cfg(target_os = "linux")]
+        let meeting = cell.as_mut().and_then(|cell| cell.meeting.take());
+        let child = Child {
             child,
             input,
             output: Some(output),
@@ -238,9 +246,16 @@ impl Spec {
             ended: None,
             reach,
             guard,
-            put_back: Vec::new(),
+            put_back: PutBack::default(),
             _cell: cell,
-        })
+        };
+        // A few milliseconds, in which the child would not have begun either. One that must not begin
+        // is ended when it is dropped.
+        #[cfg(target_os = "linux")]
+        if let Some(meeting) = meeting {
+            meeting.meet().map_err(failed)?;
+        }
+        Ok(child)
     }
 
     /// Ours, without what no child sees, then what was set for this one.
@@ -348,16 +363,40 @@ impl Child {
             // Somebody else took its status: it is gone, how is not known.
             Err(_) => Ended::Signal(libc::SIGKILL),
         };
+        // Whoever stops waiting here waits again.
+        self.let_go().await;
         self.ended = Some(ended);
-        if let Some(guard) = &self.guard {
-            self.put_back = guard.restore();
-        }
-        registry::sweep();
+        self.settle();
         ended
     }
 
-    /// Protected files that it had changed and that are as they were again.
-    pub fn put_back(&self) -> &[PathBuf] {
+    /// The program around a command goes a moment later than the command.
+    async fn let_go(&self) {
+        for step in 0..GOING_STEPS {
+            // Looking through all processes takes longer than it usually takes to go.
+            let is_going = self.reach == Reach::Inside
+                && sys::group_exists(self.group)
+                && (step < GOING_BLINDLY
+                    || !registry::has_more_than_a_wrapper(self.group, self.reach));
+            if !is_going {
+                return;
+            }
+            tokio::time::sleep(GOING_STEP).await;
+        }
+    }
+
+    /// Puts right what it changed, for good once nothing of it is left.
+    fn settle(&mut self) {
+        let Some(guard) = self.guard.take() else { return registry::sweep() };
+        let is_over = registry::release(self.group, &guard);
+        self.put_back.add(guard.restore());
+        if !is_over {
+            self.guard = Some(guard);
+        }
+    }
+
+    /// What became of protected files that it had changed.
+    pub fn put_back(&self) -> &PutBack {
         &self.put_back
     }
 
@@ -383,7 +422,7 @@ impl Child {
         registry::signal_session(self.group, libc::SIGKILL, Reach::Whole);
         let ended = self.wait().await;
         registry::kill_strays(self.group, &self.mark);
-        registry::sweep();
+        self.settle();
         ended
     }
 
@@ -397,7 +436,7 @@ impl Child {
         let ended = self.wait().await;
         // The leader may have ended while others of its group ignore SIGTERM.
         self.kill_all();
-        registry::sweep();
+        self.settle();
         ended
     }
 

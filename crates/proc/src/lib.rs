@@ -24,4 +24,4 @@ pub use environment::{is_withheld, names_a_secret};
 pub use find::{find_program, is_executable};
 pub use harden::{HARDENING_VARIABLE, harden};
 pub use ran::{Bounds, Ran};
-pub use registry::{descendants, end_everything};
+pub use registry::{descendants, end_everything, put_back_late};

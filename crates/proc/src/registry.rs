@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::sandbox::Guard;
+use crate::sandbox::{Guard, PutBack};
 use crate::{sys, watchdog};
 
 /// An environment variable that every child inherits. A process that has left its group and its
@@ -25,6 +25,13 @@ static GROUPS: LazyLock<Mutex<Groups>> = LazyLock::new(|| {
     sys::adopt_orphans();
     Mutex::new(Groups::new())
 });
+
+/// Those of groups that are gone, while something lives that may have come from them: it has left its
+/// session, and its environment proves nothing.
+static LINGERING: Mutex<Vec<(i32, Arc<Guard>)>> = Mutex::new(Vec::new());
+
+/// What was put back when nobody waited for it any more.
+static LATE: Mutex<Option<PutBack>> = Mutex::new(None);
 
 /// Processes that had left their session and were ended. Orphans come to us, so they are ours to wait for.
 static STRAYS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -59,8 +66,12 @@ pub(crate) fn next_mark() -> String {
     format!("{}.{}", *COOKIE, LAST.fetch_add(1, Ordering::Relaxed))
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn groups() -> MutexGuard<'static, Groups> {
-    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&GROUPS)
 }
 
 pub(crate) fn prepare() {
@@ -119,7 +130,7 @@ pub(crate) fn kill_strays(leader: i32, mark: &str) {
 }
 
 fn strays() -> MutexGuard<'static, BTreeSet<i32>> {
-    STRAYS.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&STRAYS)
 }
 
 /// Whether something of the session is left beside the program that stood around it, which may take
@@ -134,15 +145,17 @@ pub(crate) fn has_more_than_a_wrapper(leader: i32, reach: Reach) -> bool {
         })
 }
 
-/// Forgets groups that have no process left, and reaps adopted orphans that have ended.
+/// Forgets groups that have no process left, and reaps adopted orphans that have ended. What their guards
+/// remember is put back.
 pub(crate) fn sweep() {
     // Orphans of ours have one of our sessions. A group's leader is waited for by its owner, and
     // whatever else this program has started is none of our business.
     let groups_now: BTreeSet<i32> = groups().keys().copied().collect();
-    for (pid, session) in zombie_children() {
-        let is_stray = strays().remove(&pid);
-        if is_stray || (groups_now.contains(&session) && !groups_now.contains(&pid)) {
-            sys::reap(pid);
+    let children = own_children();
+    for (pid, status) in children.iter().filter(|(_, status)| status.state == 'Z') {
+        let is_stray = strays().remove(pid);
+        if is_stray || (groups_now.contains(&status.session) && !groups_now.contains(pid)) {
+            sys::reap(*pid);
         }
     }
     let mut guards = Vec::new();
@@ -150,13 +163,76 @@ pub(crate) fn sweep() {
         let alive = sys::group_exists(*group);
         if !alive {
             watchdog::tell(watchdog::Message::Gone(*group));
-            guards.extend(guard.take());
+            guards.extend(guard.take().map(|guard| (*group, guard)));
         }
         alive
     });
-    for guard in guards {
-        guard.restore();
+    let mut lingering = std::mem::take(&mut *lock(&LINGERING));
+    lingering.extend(guards);
+    // The newest first: what was there before the oldest has the last word.
+    lingering.sort_by_key(|(_, guard)| std::cmp::Reverse(guard.started()));
+    for (group, guard) in lingering {
+        if is_survived(group, &guard, &children) {
+            lock(&LINGERING).push((group, guard));
+            continue;
+        }
+        let done = guard.restore();
+        if !(done.restored.is_empty() && done.failed.is_empty()) {
+            lock(&LATE).get_or_insert_default().add(done);
+        }
     }
+}
+
+/// Takes a guard out of hand where nothing of its group is left. Where something is, it stays, to put
+/// things right once more.
+pub(crate) fn release(group: i32, guard: &Arc<Guard>) -> bool {
+    let is_it = |own: &Arc<Guard>| Arc::ptr_eq(own, guard);
+    if let Some(slot) = groups().get_mut(&group) {
+        slot.take_if(|own| is_it(own));
+    }
+    lock(&LINGERING).retain(|(_, own)| !is_it(own));
+    sweep();
+    let is_over = !is_survived(group, guard, &own_children());
+    if !is_over {
+        lock(&LINGERING).push((group, Arc::clone(guard)));
+    }
+    is_over
+}
+
+/// What was put back after commands whose ends had been told already, since this was last asked.
+pub fn put_back_late() -> PutBack {
+    lock(&LATE).take().unwrap_or_default()
+}
+
+/// Whether a process lives that a group may have left behind. Orphans are ours; those in the session of
+/// another group are that one's, and who was there before the group did not come from it.
+fn is_survived(group: i32, guard: &Guard, children: &[(i32, Status)]) -> bool {
+    if sys::group_exists(group) {
+        return true;
+    }
+    let own_session = status(std::process::id().cast_signed()).map(|status| status.session);
+    let known: BTreeSet<i32> = groups().keys().copied().collect();
+    children.iter().any(|(pid, status)| {
+        let session = status.session;
+        let may_be = session == group
+            || (!known.contains(&session)
+                && Some(session) != own_session
+                && status.start >= guard.started());
+        may_be && lives(*pid, status)
+    })
+}
+
+/// One whose first thread has ended may go on in others.
+fn lives(pid: i32, status: &Status) -> bool {
+    let is_over = |state: char| matches!(state, 'Z' | 'X');
+    if !is_over(status.state) {
+        return true;
+    }
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.into_iter().any(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok();
+        stat.and_then(|stat| parse(&stat)).is_some_and(|status| !is_over(status.state))
+    })
 }
 
 /// Whether a group has processes of ours.
@@ -240,14 +316,12 @@ fn children_of(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Ended children that nobody has waited for, with their session.
-fn zombie_children() -> Vec<(i32, i32)> {
+/// Our children, by birth or adopted, ended or not.
+fn own_children() -> Vec<(i32, Status)> {
     let own = std::process::id().cast_signed();
-    let ended = |pid: i32| {
-        let status = status(pid)?;
-        (status.state == 'Z').then_some((pid, status.session))
-    };
-    children_of(own).into_iter().filter_map(ended).collect()
+    let watchdog = watchdog::pid();
+    let children = children_of(own).into_iter().filter(|pid| Some(*pid) != watchdog);
+    children.filter_map(|pid| Some((pid, status(pid)?))).collect()
 }
 
 fn carriers() -> impl Iterator<Item = i32> {
@@ -270,17 +344,24 @@ struct Status {
     state: char,
     group: i32,
     session: i32,
+    /// In ticks since the machine was started.
+    start: u64,
 }
 
 /// From `/proc/PID/stat`; the fields follow the command's name, which may hold anything.
 fn status(pid: i32) -> Option<Status> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse(stat: &str) -> Option<Status> {
     // State, parent, group, session.
     let mut fields = stat.rsplit_once(") ")?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
     let group = fields.nth(1)?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    Some(Status { state, group, session })
+    // The twenty-second of all.
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Status { state, group, session, start })
 }
 
 fn state(pid: i32) -> Option<char> {

@@ -162,3 +162,21 @@ pub(crate) fn let_go_of_streams() {
         }
     }
 }
+
+/// Since the machine was started, as `/proc/PID/stat` tells when a process was.
+pub(crate) fn now_in_ticks() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes that structure only.
+        let per_second = unsafe {
+            libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now);
+            libc::sysconf(libc::_SC_CLK_TCK)
+        };
+        let per_second = u64::try_from(per_second).unwrap_or(100).max(1);
+        let (seconds, nanos) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
+        seconds * per_second + nanos * per_second / 1_000_000_000
+    }
+    #[cfg(not(target_os = "linux"))]
+    0
+}

@@ -230,7 +230,7 @@ fn sandboxes(fence: &Fence) -> Vec<Sandbox> {
     if layers.is_empty() {
         println!("none: nothing is proved on this machine");
     }
-    layers.iter().map(|layer| Sandbox { layer: layer.clone(), fence: fence.clone() }).collect()
+    layers.iter().map(|layer| Sandbox::new(layer.clone(), fence.clone())).collect()
 }
 
 /// Bare it must work; behind every layer it must be stopped, and `intact` must hold.
@@ -268,7 +268,7 @@ async fn work_inside_the_fence_goes_on() {
         let mut text = String::new();
         child.output().unwrap().read_to_string(&mut text).await.unwrap();
         assert_eq!((child.wait().await, text.as_str()), (Ended::Exit(7), "a\n"), "{sandbox:?}");
-        assert_eq!(child.put_back(), Vec::<PathBuf>::new());
+        assert!(child.put_back().is_empty());
         assert!(!child.left_something());
     }
 }

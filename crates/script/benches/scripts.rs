@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolwright_script::{CallTerms, Host, HostOptions, Kind, Script};
+use toolwright_script::{CallTerms, Host, HostOptions, Kind, Limit, Script};
 use toolwright_tool::Workspace;
 
 const FILES: usize = 20;
@@ -97,7 +97,7 @@ async fn main() {
     let call = async |script: &Script, id: usize| {
         let terms = CallTerms {
             guard: None,
-            deadline: Duration::from_secs(30),
+            limit: Limit::Whole(Duration::from_secs(30)),
             cancel: CancellationToken::new(),
         };
         let name = script.path().file_stem().unwrap().to_string_lossy().into_owned();

@@ -48,6 +48,9 @@ pub(crate) fn ask(shared: &Arc<Shared>, id: u64, op: String, payload: &str) {
 }
 
 pub(crate) fn ask_and_wait(shared: &Arc<Shared>, op: String, payload: &str) -> String {
+    // A person may be asked meanwhile, and they may take their time. Said before it is looked at who decides:
+    // whoever leaves from here on knows that this thread hears nothing.
+    shared.pause(true);
     let payload = serde_json::from_str(payload).unwrap_or_default();
     let (host, guard, end) = (Arc::clone(&shared.host), shared.guard(), shared.end.clone());
     let (sender, answer) = mpsc::sync_channel(1);
@@ -58,8 +61,6 @@ pub(crate) fn ask_and_wait(shared: &Arc<Shared>, op: String, payload: &str) -> S
         };
         sender.send(result).ok();
     });
-    // A person may be asked meanwhile, and they may take their time.
-    shared.pause(true);
     let answer = loop {
         match answer.recv_timeout(SYNC_LOOK) {
             Ok(Ok(value)) => break json!({ "value": value }),

@@ -14,7 +14,8 @@ use toolwright_tool::{
     ToolOutput,
 };
 
-use crate::host::{Guard, Host};
+use crate::host::{Guard, Host, Permit};
+use crate::patience::Limit;
 use crate::realm::{CallTerms, Realm, ScriptError};
 
 pub const EXECUTE: &str = "execute";
@@ -72,7 +73,7 @@ impl Tool for ExecuteTool {
             .map_err(|e| ToolError::Fatal(e.to_string()))?;
         let terms = CallTerms {
             guard: Some(Arc::clone(&caller) as Arc<dyn Guard>),
-            deadline: context.deadline,
+            limit: Limit::Whole(context.deadline),
             cancel: context.cancel.clone(),
         };
         let payload = json!({ "code": given.code, "names": names });
@@ -118,7 +119,7 @@ struct Caller {
 }
 
 impl Guard for Caller {
-    fn ask<'a>(&'a self, _: Plan) -> BoxFuture<'a, Result<(), String>> {
+    fn ask<'a>(&'a self, _: Plan) -> BoxFuture<'a, Result<Permit, String>> {
         let refusal =
             "a program reaches nothing but the tools: use tools.read, tools.bash and the others";
         std::future::ready(Err(refusal.to_owned())).boxed()

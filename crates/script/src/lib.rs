@@ -13,6 +13,7 @@ mod host;
 mod memory;
 mod modules;
 mod parts;
+mod patience;
 mod program;
 mod realm;
 mod resolve;
@@ -22,7 +23,8 @@ mod tool;
 mod written;
 
 pub use execute::{EXECUTE, ExecuteTool};
-pub use host::{Client, Guard, Host, HostOptions};
+pub use host::{Client, Guard, Host, HostOptions, Permit};
+pub use patience::Limit;
 pub use program::{Program, ProgramTool};
 pub use realm::{CallTerms, ScriptError};
 pub use script::{Configured, Definition, Described, Kind, Script};

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::Engine;
 use crate::host::{Guard, Host};
 use crate::modules::{Loaded, place_in};
+use crate::patience::{Limit, Patience, Timed};
 
 /// What one script may hold.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -53,7 +54,7 @@ pub enum ScriptError {
 /// What a call may use, and for how long.
 pub struct CallTerms {
     pub guard: Option<Arc<dyn Guard>>,
-    pub deadline: Duration,
+    pub limit: Limit,
     pub cancel: CancellationToken,
 }
 
@@ -103,6 +104,7 @@ pub(crate) struct Shared {
     pub(crate) at_once: Arc<Semaphore>,
     /// The script waits for the host without a promise.
     pub(crate) waits: AtomicBool,
+    patience: Patience,
 }
 
 impl Shared {
@@ -135,7 +137,8 @@ impl Shared {
 
     /// Who decides for the script now: calls of one script all belong to one agent.
     pub(crate) fn guard(&self) -> Option<Arc<dyn Guard>> {
-        self.active().last().and_then(|(_, active)| active.guard.clone())
+        let inner = self.active().last().and_then(|(_, active)| active.guard.clone())?;
+        Some(Arc::new(Timed { inner, patience: self.patience.clone() }))
     }
 
     pub(crate) fn log(&self, level: &str, text: &str) {
@@ -239,6 +242,7 @@ impl Realm {
             pending: AtomicUsize::new(0),
             at_once: Arc::new(Semaphore::new(AT_ONCE)),
             waits: AtomicBool::new(false),
+            patience: Patience::new(),
         });
         let own = Arc::clone(&shared);
         std::thread::Builder::new()
@@ -281,7 +285,9 @@ impl Realm {
         let why = tokio::select! {
             answer = &mut answer => return Some(answer.unwrap_or_else(|_| gone())),
             () = terms.cancel.cancelled() => ScriptError::Stopped,
-            () = tokio::time::sleep(terms.deadline) => ScriptError::Deadline(terms.deadline),
+            () = shared.patience.run_out(terms.limit) => {
+                ScriptError::Deadline(terms.limit.time())
+            }
         };
         shared.inbox.send(Message::Abort { id }).ok();
         // It may have something to say about where it was; that it was stopped counts all the same.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Guard, Host};
+use crate::patience::Limit;
 use crate::realm::{Aside, CallTerms, Realm, ScriptError};
 
 /// How long a file may take to say what it offers. Some plugins run dozens of commands first.
@@ -118,7 +119,8 @@ impl Script {
             Kind::Tools => "describeTools",
             Kind::Plugin => "describePlugin",
         };
-        let terms = CallTerms { guard, deadline: DESCRIBE_LIMIT, cancel: CancellationToken::new() };
+        let limit = Limit::Whole(DESCRIBE_LIMIT);
+        let terms = CallTerms { guard, limit, cancel: CancellationToken::new() };
         let (result, _) = self.call(kind, json!({}), terms).await;
         let described: Described = serde_json::from_value(result?)
             .map_err(|e| ScriptError::Thrown { message: e.to_string(), code: None })?;
@@ -205,7 +207,8 @@ impl Script {
         guard: Option<Arc<dyn Guard>>,
         deadline: Duration,
     ) -> Result<Configured, ScriptError> {
-        let terms = CallTerms { guard, deadline, cancel: CancellationToken::new() };
+        let limit = Limit::Whole(deadline);
+        let terms = CallTerms { guard, limit, cancel: CancellationToken::new() };
         let given = self.call("configure", json!({}), terms).await.0?;
         serde_json::from_value(given)
             .map_err(|e| ScriptError::Thrown { message: e.to_string(), code: None })
@@ -218,10 +221,10 @@ impl Script {
         input: &Value,
         output: &Value,
         guard: Option<Arc<dyn Guard>>,
-        deadline: Duration,
+        limit: Limit,
     ) -> Result<Value, ScriptError> {
         let payload = json!({ "name": name, "input": input, "output": output });
-        let terms = CallTerms { guard, deadline, cancel: CancellationToken::new() };
+        let terms = CallTerms { guard, limit, cancel: CancellationToken::new() };
         self.call("callHook", payload, terms).await.0
     }
 }

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use toolwright_llm::Media;
 use toolwright_tool::{Door, Plan, Progress, RunContext, ToolError, ToolOutput};
 
-use crate::host::Guard;
+use crate::host::{Guard, Permit};
+use crate::patience::Limit;
 use crate::realm::{CallTerms, ScriptError};
 use crate::script::{Definition, Script};
 use crate::written::{Work, Written};
@@ -47,7 +48,8 @@ impl ScriptWork {
         let guard = Through { door: context.door.clone(), progress: context.progress.clone() };
         let terms = CallTerms {
             guard: Some(Arc::new(guard)),
-            deadline: context.deadline,
+            // The call itself has no more.
+            limit: Limit::Whole(context.deadline),
             cancel: context.cancel.clone(),
         };
         let called =
@@ -113,8 +115,9 @@ struct Through {
 }
 
 impl Guard for Through {
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>> {
-        async move { self.door.ask(&plan).await.map_err(|e| e.to_string()) }.boxed()
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>> {
+        let asked = async move { self.door.ask(&plan).await };
+        asked.map(|answer| answer.map(|()| Permit::default()).map_err(|e| e.to_string())).boxed()
     }
 
     fn progress(&self, text: &str) {

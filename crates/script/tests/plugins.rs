@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use support::Shop;
+use toolwright_script::Limit;
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Limit = Limit::Whole(Duration::from_secs(20));
 
 #[tokio::test]
 async fn a_plugin_gives_hooks_and_tools_and_keeps_its_state() {

@@ -2,7 +2,7 @@
 //! it is in the file before anyone is told of it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -242,7 +242,9 @@ impl Log {
         self.file.seek(SeekFrom::Start(self.length)).map_err(failed)?;
         self.file.read_to_end(&mut tail).map_err(failed)?;
         let kept_in = self.path.with_extension(format!("jsonl.torn-{}", self.length));
-        std::fs::write(&kept_in, &tail).map_err(failed)?;
+        let mut how = OpenOptions::new();
+        let how = how.write(true).create(true).truncate(true).mode(PRIVATE_FILE);
+        how.open(&kept_in).and_then(|mut file| file.write_all(&tail)).map_err(failed)?;
         self.file.set_len(self.length).map_err(failed)?;
         self.file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok(Notice::TornTail { bytes: tail.len(), kept_in })

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use proptest::prelude::*;
 use serde_json::json;
 use toolwright_llm::{Block, Content, Finish, FinishReason, Origin, Turn, Usage};
@@ -142,6 +144,8 @@ fn a_log_cut_at_every_byte_opens_with_a_valid_history() {
         assert_eq!(notices.len(), usize::from(torn), "cut at {cut}");
         if let Some(Notice::TornTail { bytes, kept_in }) = notices.first() {
             assert_eq!(std::fs::read(kept_in).unwrap().len(), *bytes, "the cut is kept beside");
+            let mode = std::fs::metadata(kept_in).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
         }
         results(&mut loaded);
         log.append(&Entry::Note { text: "goes on".into() }).unwrap();

@@ -127,20 +127,14 @@ impl Store {
         };
         let own = header(original.header.directory.clone(), made_by);
         let forked_from = Some(original.header.session.clone());
-        let (mut log, mut session) = self.begin(Header { forked_from, ..own })?;
-        let mut written = Ok(());
-        tree.read(&tree.branch(leaf)[1..], |entry, _| {
-            if written.is_ok() {
-                written = log.append(&entry).map(|mark| session.apply(entry, mark));
-            }
-        })?;
-        written?;
-        if let Some(note) = tree.left_behind(leaf)? {
-            let moved = Entry::Moved { from: None, why: MoveReason::Branched, note: Some(note) };
-            let mark = log.append(&moved)?;
-            session.apply(moved, mark);
+        let (log, session) = self.begin(Header { forked_from, ..own })?;
+        let path = log.path().to_owned();
+        let copied = copy(&mut tree, leaf, log, session);
+        if copied.is_err() {
+            // Half a copy would be taken for a session.
+            fs::remove_file(&path).ok();
         }
-        Ok((log, session))
+        Ok(copied?)
     }
 
     /// Newest first. With a directory: that project's only.
@@ -291,6 +285,28 @@ fn header(directory: String, made_by: &str) -> Header {
     let session = format!("ses_{}", new_id().to_string().to_lowercase());
     let made_by = made_by.to_owned();
     Header { session, directory, made_by, forked_from: None, parent: None }
+}
+
+/// Writes a branch behind the first line of a new session.
+fn copy(
+    tree: &mut Tree,
+    leaf: usize,
+    mut log: Log,
+    mut session: Session,
+) -> Result<(Log, Session), LogError> {
+    let mut written = Ok(());
+    tree.read(&tree.branch(leaf)[1..], |entry, _| {
+        if written.is_ok() {
+            written = log.append(&entry).map(|mark| session.apply(entry, mark));
+        }
+    })?;
+    written?;
+    if let Some(note) = tree.left_behind(leaf)? {
+        let moved = Entry::Moved { from: None, why: MoveReason::Branched, note: Some(note) };
+        let mark = log.append(&moved)?;
+        session.apply(moved, mark);
+    }
+    Ok((log, session))
 }
 
 fn load(path: &Path) -> Result<(Log, Session, Vec<Notice>), OpenError> {

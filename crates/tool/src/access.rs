@@ -83,6 +83,10 @@ pub struct Plan {
     pub time_limit: Option<Duration>,
     /// Its commands run without the sandbox that is there.
     pub outside: bool,
+    /// That they do is our idea and not the model's.
+    pub unasked: bool,
+    /// The sandbox does not hold all that it should: what runs in it is asked about as if it were none.
+    pub leaks: bool,
 }
 
 /// Paths of one call that are remembered: enough for any edit, not for a search through a tree.
@@ -90,7 +94,14 @@ const TOUCHED_CAP: usize = 64;
 
 impl Plan {
     pub fn new(summary: impl Into<String>, accesses: Vec<Access>) -> Self {
-        Self { summary: summary.into(), accesses, time_limit: None, outside: false }
+        Self {
+            summary: summary.into(),
+            accesses,
+            time_limit: None,
+            outside: false,
+            unasked: false,
+            leaks: false,
+        }
     }
 
     /// The call has a time of its own.
@@ -102,6 +113,18 @@ impl Plan {
     /// Its commands run without the sandbox.
     pub fn outside_sandbox(mut self) -> Self {
         self.outside = true;
+        self
+    }
+
+    /// Running outside is offered, because the sandbox stopped it; the model did not ask for that.
+    pub fn offered(mut self) -> Self {
+        self.unasked = true;
+        self
+    }
+
+    /// The sandbox around its commands leaks.
+    pub fn leaking(mut self) -> Self {
+        self.leaks = true;
         self
     }
 
@@ -161,7 +184,7 @@ impl Plan {
         let mut requests: Vec<Request> = Vec::new();
         for access in &self.accesses {
             for mut request in access.requests(workspace) {
-                request.contained &= !self.outside;
+                request.contained &= !self.outside && !self.leaks;
                 if !requests.contains(&request) {
                     requests.push(request);
                 }
@@ -175,6 +198,7 @@ impl Plan {
             permission: OUTSIDE_SANDBOX.to_owned(),
             pattern: command.clone(),
             always: command,
+            unasked: self.unasked,
             ..Request::default()
         }));
         requests
@@ -319,7 +343,9 @@ impl Access {
             Self::Type { job, text } => {
                 // It may be a shell that reads: a rule against a command holds for its words too.
                 let commands = toolwright_permission::analyse(text).commands;
-                let mut lines: Vec<String> = commands.into_iter().map(|c| c.text).collect();
+                let spelled = commands.iter().filter_map(|c| c.spelled.clone());
+                let mut lines: Vec<String> =
+                    commands.iter().map(|c| c.text.clone()).chain(spelled).collect();
                 if lines.is_empty() {
                     lines.push(text.clone());
                 }

@@ -98,7 +98,11 @@ pub(crate) fn may_match(pattern: &str, name: &str) -> bool {
                 let inside: String = rest.clone().take_while(|c| *c != ']').collect();
                 match rest.clone().any(|c| c == ']') {
                     // A bracket that does not end where it seems to may hold anything.
-                    true if inside.is_empty() || inside.contains('[') => return true,
+                    true if matches!(inside.as_str(), "" | "!" | "^")
+                        || inside.contains(['[', '\\']) =>
+                    {
+                        return true;
+                    }
                     true => {
                         rest.by_ref().take(inside.chars().count() + 1).for_each(drop);
                         simple.push('?');
@@ -106,7 +110,7 @@ pub(crate) fn may_match(pattern: &str, name: &str) -> bool {
                     false => simple.push('['),
                 }
             }
-            '{' => return true,
+            '{' | '\\' => return true,
             c => simple.push(c),
         }
     }

@@ -2,10 +2,11 @@
 //! cannot be known.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use toolwright_permission::{
-    Analysis, Folder, Request, ShellCommand, Touch, TouchKind, When, analyse, mentions,
+    Analysis, Folder, Obeys, Request, ShellCommand, Touch, TouchKind, When, analyse, mentions,
 };
 
 use crate::access::{Access, Extent, Plan};
@@ -29,10 +30,22 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
     // In a sandbox the kernel keeps what is written where it belongs; what is read still counts.
     let contained = workspace.containment().is_closed && workspace.contains(directory);
     for command in &commands {
+        // A repository still holds what is gone from the disk.
+        let lasting = command.obeys_folder == Some(Obeys::Git);
+        let found_for = |touch: &Touch, path: PathBuf, harmless: bool| {
+            let gone = path.symlink_metadata().is_err() && workspace.contains(&path);
+            let counts =
+                !gone || lasting && !touch.path.contains(':') && below::is_asked(&path, workspace);
+            let reads = touch.kind == TouchKind::Read;
+            let all =
+                (counts || !reads).then(|| of_touch(touch, path, harmless, contained, workspace));
+            all.unwrap_or_default()
+        };
         let places = places(&command.folders, directory, workspace);
         let harmless = command.harmless
             && !tainted
             && doubt.is_none()
+            && !brought(command, workspace)
             && places.iter().all(|place| {
                 workspace.contains(place) && tame::is_tame(command.obeys_folder, place, workspace)
             });
@@ -44,7 +57,7 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
                     match matching(&from, &touch.path, workspace) {
                         Some(matches) => {
                             for path in matches {
-                                found.extend(of_touch(touch, path, harmless, contained, workspace));
+                                found.extend(found_for(touch, path, harmless));
                             }
                         }
                         None => is_known = false,
@@ -54,13 +67,19 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
                     && let Some(below) = touch.below.as_ref().filter(|_| workspace.contains(&path))
                 {
                     for secret in below::secrets(&path, below, workspace) {
-                        found.extend(of_touch(touch, secret, harmless, contained, workspace));
+                        found.extend(found_for(touch, secret, harmless));
                     }
                 }
-                found.extend(of_touch(touch, shown(touch, path), harmless, contained, workspace));
+                // A link says by its name what it is, whatever the file behind it is called.
+                let named = normalise(&from.join(&touch.path));
+                if named != path && !touch.pattern && below::is_asked(&named, workspace) {
+                    found.extend(found_for(touch, named, harmless));
+                }
+                found.extend(found_for(touch, shown(touch, path), harmless));
             }
         }
         if !command.only_moves {
+            found.extend(command.spelled.as_deref().map(|plain| respelled(plain, harmless)));
             found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
         }
     }
@@ -104,9 +123,9 @@ fn mentioned(
     workspace: &Workspace,
 ) -> Vec<Request> {
     let texts: Vec<&str> = commands.iter().map(|command| command.text.as_str()).collect();
-    let is_known = |name: &str| {
-        commands.iter().flat_map(|command| &command.touches).any(|touch| touch.path == name)
-    };
+    let touches = || commands.iter().flat_map(|command| &command.touches);
+    let is_known =
+        |name: &str| touches().any(|touch| touch.kind == TouchKind::Read && touch.path == name);
     let mut from: Vec<PathBuf> = vec![directory.to_owned()];
     from.extend(commands.iter().flat_map(|c| places(&c.folders, directory, workspace)));
     from.sort();
@@ -140,12 +159,48 @@ fn named(name: &str, from: &Path, workspace: &Workspace) -> Vec<PathBuf> {
         false => vec![step(from, end, workspace)],
     });
     let is_asked = |path: &PathBuf| below::is_asked(path, workspace) && path.is_file();
-    paths.filter(is_asked).collect()
+    let mut found: Vec<PathBuf> = paths.filter(is_asked).collect();
+    if name.starts_with('/') || name.starts_with("~/") {
+        let path = step(from, name, workspace);
+        found.extend((!workspace.contains(&path) && is_foreign(&path)).then_some(path));
+    }
+    found
+}
+
+/// Where programs and what they need lie, for everybody to read.
+const COMMON: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/dev", "/proc", "/sys"];
+
+/// Whether it is somebody's file, and not a part of the system or a program.
+fn is_foreign(path: &Path) -> bool {
+    let common = COMMON.iter().map(Path::new).any(|own| path.starts_with(own));
+    let temporary = path.starts_with(std::env::temp_dir());
+    let data =
+        || fs::metadata(path).is_ok_and(|d| d.is_file() && d.permissions().mode() & 0o111 == 0);
+    !common && !temporary && data()
 }
 
 /// Whether a pattern says more than that there is something: `.*` stands in every expression.
 fn is_telling(pattern: &str) -> bool {
     pattern.bytes().filter(u8::is_ascii_alphanumeric).count() > 0
+}
+
+/// Whether its program may be one that the workspace brings.
+fn brought(command: &ShellCommand, workspace: &Workspace) -> bool {
+    let program = command.text.split_whitespace().next().unwrap_or_default();
+    workspace.brings(program.trim_matches(['\'', '"', '\\']))
+}
+
+/// The same command in plain words, for those who wrote a rule against it.
+fn respelled(spelled: &str, harmless: bool) -> Request {
+    Request {
+        permission: "bash".to_owned(),
+        pattern: spelled.to_owned(),
+        always: spelled.to_owned(),
+        respelled: true,
+        harmless,
+        ..Request::default()
+    }
 }
 
 fn of_command(command: &ShellCommand, harmless: bool, doubt: &Option<String>) -> Request {
@@ -199,7 +254,8 @@ fn places(folders: &[Folder], directory: &Path, workspace: &Workspace) -> Vec<Pa
             let reached = place.step(&folder.path, workspace);
             let stays = match folder.when {
                 When::Surely => false,
-                When::IfThere => !reached.iter().all(|to| to.real.is_dir()),
+                // One that may not be entered is not entered.
+                When::IfThere => !reached.iter().all(|to| to.real.join(".").is_dir()),
                 When::Perhaps => true,
             };
             next.extend(reached);
@@ -281,9 +337,6 @@ fn of_touch(
     workspace: &Workspace,
 ) -> Vec<Request> {
     let reads = touch.kind == TouchKind::Read;
-    if reads && workspace.contains(&path) && !path.exists() {
-        return Vec::new();
-    }
     let access = if reads {
         Access::Read { path, extent: Extent::Single }
     } else {
@@ -339,18 +392,23 @@ fn matching(from: &Path, pattern: &str, workspace: &Workspace) -> Option<Vec<Pat
                 next.push(real(folder, part, workspace));
                 continue;
             }
+            // Some shells find the folder above by it.
+            if part.starts_with('.') && floor::may_match(part, "..") {
+                next.push(real(folder, "..", workspace));
+            }
             // Something that cannot be listed matches nothing.
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
                 entries += 1;
                 let name = entry.file_name();
-                let name = name.to_string_lossy();
+                // What is not text cannot be judged by its name.
+                let name = name.to_str()?;
                 let hidden = name.starts_with('.') && !part.starts_with(['.', '[']);
                 // A file may be called like an option.
-                if literal.is_empty() && name.starts_with('-') && floor::may_match(part, &name) {
+                if literal.is_empty() && name.starts_with('-') && floor::may_match(part, name) {
                     return None;
                 }
-                if !hidden && floor::may_match(part, &name) {
-                    next.push(workspace.resolve_in(folder, &name));
+                if !hidden && floor::may_match(part, name) {
+                    next.push(workspace.resolve_in(folder, name));
                 }
             }
             if entries > ENTRIES_CAP || next.len() > MATCHES_CAP {

@@ -2,8 +2,10 @@
 //! runs programs that a repository's configuration and hooks name; an unpacked folder may have brought
 //! its own. Everything here is a list of what is known to be harmless.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +14,7 @@ use std::time::SystemTime;
 use toolwright_permission::Obeys;
 use toolwright_session::images::embedded_repositories;
 
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, normalise};
 
 pub(crate) fn is_tame(obeys: Option<Obeys>, place: &Path, workspace: &Workspace) -> bool {
     match obeys {
@@ -172,8 +174,13 @@ fn is_tame_repository(place: &Path, workspace: &Workspace) -> bool {
             break;
         }
         let git = folder.join(".git");
-        if fs::symlink_metadata(&git).is_ok() {
-            return obeys_nobody(&git, EMBEDDED_DEPTH);
+        match fs::symlink_metadata(&git) {
+            Ok(_) if !obeys_nobody(&git, EMBEDDED_DEPTH, workspace) => return false,
+            Ok(_) if is_complete(&git) => return true,
+            // Git passes over it, and looks on.
+            Ok(_) => {}
+            Err(error) if is_absent(&error) => {}
+            Err(_) => return false,
         }
         // Git takes a folder that looks like a repository for one.
         let parts = ["objects", "refs", "commondir"];
@@ -186,30 +193,87 @@ fn is_tame_repository(place: &Path, workspace: &Workspace) -> bool {
     true
 }
 
-fn obeys_nobody(git: &Path, depth: usize) -> bool {
+/// Whether git would take it for a repository without a doubt.
+fn is_complete(git: &Path) -> bool {
+    let has = |part: &str| git.join(part).join(".").exists();
+    let head = || {
+        let text = fs::read_to_string(git.join("HEAD")).unwrap_or_default();
+        let id = text.trim_end();
+        let is_id = matches!(id.len(), 40 | 64) && id.bytes().all(|b| b.is_ascii_hexdigit());
+        text.starts_with("ref: refs/") || is_id
+    };
+    let shares = || fs::symlink_metadata(git.join("commondir")).is_ok();
+    !git.is_dir() || head() && !shares() && has("objects") && has("refs")
+}
+
+fn obeys_nobody(git: &Path, depth: usize, workspace: &Workspace) -> bool {
     let Some(folder) = real_folder(git) else { return false };
     // A work tree of a repository has its settings with that.
-    let common = fs::read_to_string(folder.join("commondir"))
-        .map_or_else(|_| folder.clone(), |common| folder.join(common.trim()));
+    let common = match named_in(&folder.join("commondir"), b"") {
+        Ok(common) => folder.join(common),
+        Err(error) if is_absent(&error) => folder.clone(),
+        Err(_) => return false,
+    };
+    let Some(root) = git.parent() else { return false };
+    if !workspace.contains(&folder) && !is_work_tree_of(&folder, git) {
+        return false;
+    }
     let mut files = vec![common.join("config")];
     files.extend([folder.join("config.worktree"), common.join("config.worktree")]);
     if !add_modules(&common.join("modules"), 3, &mut files) {
         return false;
     }
-    let hook = |folder: &Path| folder.join("hooks/post-index-change").exists();
-    !hook(&common)
-        && !hook(&folder)
-        && files.iter().all(|file| is_tame_file(file, &is_tame_text))
-        && embedded_are_tame(git, &folder, depth)
+    !has_hook(&common.join("hooks"))
+        && !has_hook(&folder.join("hooks"))
+        && files.iter().all(|file| is_tame_file(file, root))
+        && embedded_are_tame(git, &folder, depth, workspace)
 }
 
-/// What of a git folder's own settings names a program, by its name inside. `bare` ones and those of
+/// The only hook that looking starts.
+fn has_hook(hooks: &Path) -> bool {
+    fs::symlink_metadata(hooks.join("post-index-change")).is_ok()
+}
+
+/// Whether a repository outside knows of this work tree: git writes into each where the other is. Anybody
+/// can unpack a file that points to somebody else's.
+fn is_work_tree_of(folder: &Path, git: &Path) -> bool {
+    let back = named_in(&folder.join("gitdir"), b"").map(|back| folder.join(back));
+    let same = |back: PathBuf| fs::canonicalize(back).ok() == fs::canonicalize(git).ok();
+    // A submodule's says where its files are.
+    let module = || {
+        let text = fs::read_to_string(folder.join("config")).unwrap_or_default();
+        let value = text.lines().find_map(|line| value_of(line.trim(), "worktree"));
+        value.is_some_and(|tree| same(folder.join(tree).join(".git")))
+    };
+    back.is_ok_and(same) || module()
+}
+
+/// The path that a file of git's names, as git reads it: only the end of the line is not part of it.
+fn named_in(file: &Path, prefix: &[u8]) -> io::Result<PathBuf> {
+    let unfit = || io::Error::from(io::ErrorKind::InvalidData);
+    if fs::metadata(file)?.len() > 8_192 {
+        return Err(unfit());
+    }
+    let bytes = fs::read(file)?;
+    let mut path = bytes.strip_prefix(prefix).ok_or_else(unfit)?;
+    while let Some(shorter) = path.strip_suffix(b"\n").or_else(|| path.strip_suffix(b"\r")) {
+        path = shorter;
+    }
+    match path.is_empty() || path.contains(&b'\n') {
+        true => Err(unfit()),
+        false => Ok(PathBuf::from(OsStr::from_bytes(path))),
+    }
+}
+
+/// What of a git folder's own settings names a program, by its name inside. Bare ones and those of
 /// submodules and of work trees are alike here.
 pub fn programs_named(folder: &Path) -> Vec<&'static str> {
     let mut found = Vec::new();
     for name in ["config", "config.worktree"] {
         let file = folder.join(name);
-        let is_own = || !file.is_symlink() && is_tame_file(&file, &is_module_text);
+        let is_own = || {
+            !file.is_symlink() && is_tame_text_in(&file, &|text| names_nothing(text, &file, folder))
+        };
         if fs::symlink_metadata(&file).is_ok() && !is_own() {
             found.push(name);
         }
@@ -223,29 +287,31 @@ pub fn programs_named(folder: &Path) -> Vec<&'static str> {
     found
 }
 
-/// A submodule says where its files are; that runs nothing.
-fn is_module_text(text: &str) -> bool {
-    let is_place = |line: &&str| {
+/// Not only when somebody looks: hooks are for later. A submodule says where its files are; that runs
+/// nothing, wherever they are.
+fn names_nothing(text: &str, file: &Path, root: &Path) -> bool {
+    let is_key = |line: &str, key: &str| {
         let line = line.trim_start().to_lowercase();
-        let rest = line.strip_prefix("worktree").map(str::trim_start);
+        let rest = line.strip_prefix(key).map(str::trim_start);
         rest.is_some_and(|rest| rest.starts_with('='))
     };
-    // Only a line that stands for itself: the one before must not go on in it.
     let lines: Vec<&str> = text.lines().collect();
-    !lines.iter().any(|line| line.trim_end().ends_with('\\'))
-        && is_tame_text(
-            &lines.into_iter().filter(|line| !is_place(line)).collect::<Vec<_>>().join("\n"),
-        )
+    // Only a line that stands for itself: the one before must not go on in it.
+    if lines.iter().any(|line| line.trim_end().ends_with('\\') || is_key(line, "hookspath")) {
+        return false;
+    }
+    let rest = lines.into_iter().filter(|line| !is_key(line, "worktree"));
+    is_tame_text(&rest.collect::<Vec<_>>().join("\n"), file, root)
 }
 
 /// Git looks into every repository that the index takes for one, wherever its settings are.
-fn embedded_are_tame(git: &Path, folder: &Path, depth: usize) -> bool {
+fn embedded_are_tame(git: &Path, folder: &Path, depth: usize, workspace: &Workspace) -> bool {
     let (Some(root), Ok(Some(inner))) = (git.parent(), Embedded::of(folder)) else { return false };
     inner.iter().all(|path| {
         let git = root.join(path).join(".git");
         match fs::symlink_metadata(&git) {
             Err(error) => is_absent(&error),
-            Ok(_) => depth > 0 && obeys_nobody(&git, depth - 1),
+            Ok(_) => depth > 0 && obeys_nobody(&git, depth - 1, workspace),
         }
     })
 }
@@ -290,9 +356,7 @@ fn real_folder(git: &Path) -> Option<PathBuf> {
     if metadata.is_dir() {
         return Some(git.to_owned());
     }
-    let text = fs::read_to_string(git).ok().filter(|text| text.len() < 8_192)?;
-    let to = text.strip_prefix("gitdir:")?.trim();
-    Some(git.parent()?.join(to))
+    Some(git.parent()?.join(named_in(git, b"gitdir: ").ok()?))
 }
 
 /// The configurations of submodules, which `git status` enters.
@@ -300,7 +364,7 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return true };
     for entry in entries.flatten() {
         let path = entry.path();
-        if path.join("hooks/post-index-change").exists() || files.len() > MODULES_CAP {
+        if has_hook(&path.join("hooks")) || files.len() > MODULES_CAP {
             return false;
         }
         let config = path.join("config");
@@ -314,7 +378,11 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
 }
 
 /// A file that is not there orders nothing.
-fn is_tame_file(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
+fn is_tame_file(file: &Path, root: &Path) -> bool {
+    is_tame_text_in(file, &|text| is_tame_text(text, file, root))
+}
+
+fn is_tame_text_in(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
     match fs::metadata(file) {
         Err(error) => is_absent(&error),
         Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
@@ -322,9 +390,35 @@ fn is_tame_file(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
+/// The value of a setting that is written without anything to be read twice.
+fn value_of<'t>(line: &'t str, key: &str) -> Option<&'t str> {
+    let (name, value) = line.split_once('=')?;
+    let value = value.trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/+ ".contains(c);
+    (name.trim().eq_ignore_ascii_case(key) && !value.is_empty() && value.chars().all(plain))
+        .then_some(value)
+}
+
+/// Settings of the core that are harmless with some values: hooks in a folder without the one that looking
+/// starts, git's own watcher, and the files of a submodule where they belong.
+fn is_tame_value(line: &str, file: &Path, root: &Path) -> bool {
+    if let Some(value) = value_of(line, "fsmonitor") {
+        return matches!(value, "true" | "false");
+    }
+    if let Some(value) = value_of(line, "hookspath") {
+        return !has_hook(&root.join(value));
+    }
+    let tree = value_of(line, "worktree").zip(file.parent());
+    tree.is_some_and(|(value, folder)| {
+        let tree = normalise(&folder.join(value));
+        tree != root && tree.starts_with(root) && file.starts_with(root)
+    })
+}
+
 /// Each setting must be known. What is not plainly `[section "name"]` or `key = value` is not.
-fn is_tame_text(text: &str) -> bool {
+fn is_tame_text(text: &str, file: &Path, root: &Path) -> bool {
     let mut known: &[&str] = &[];
+    let mut in_core = false;
     text.lines().all(|line| {
         let line = line.trim();
         // It goes on in the next line, or seems to.
@@ -341,18 +435,26 @@ fn is_tame_text(text: &str) -> bool {
             if head.matches(']').count() > 0 {
                 return false;
             }
+            in_core = head.eq_ignore_ascii_case("core");
             let section = KNOWN.iter().find(|(section, _)| *section == name);
             known = section.map_or(&[], |(_, keys)| keys);
             return section.is_some();
         }
         let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_lowercase();
-        known.contains(&"*") || known.contains(&key.as_str())
+        known.contains(&"*")
+            || known.contains(&key.as_str())
+            || in_core && is_tame_value(line, file, root)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_tame_text(text: &str) -> bool {
+        let root = Path::new("/nowhere");
+        super::is_tame_text(text, &root.join(".git/modules/a/config"), root)
+    }
 
     #[test]
     fn ordinary_configurations_are_tame() {
@@ -362,6 +464,9 @@ mod tests {
              [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = A\n# x\n"
         ));
         assert!(is_tame_text(""));
+        assert!(is_tame_text(
+            "[core]\n\tworktree = ../../../a\n\thooksPath = .husky/_\n\tfsmonitor = true"
+        ));
     }
 
     #[test]
@@ -378,6 +483,8 @@ mod tests {
         assert_eq!(programs_named(git), ["config.worktree", "hooks"]);
         fs::write(git.join("config"), "[core]\n\tabbrev = 4 \\\n\tworktree = x").unwrap();
         assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
+        fs::write(git.join("config"), "[core]\n\thooksPath = empty\n").unwrap();
+        assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
     }
 
     #[test]
@@ -387,7 +494,10 @@ mod tests {
             "[CORE]\n\tFSMONITOR = x",
             "[core] fsmonitor = x",
             "[core]\n\tpager = x",
-            "[core]\n\thooksPath = x",
+            "[core]\n\thooksPath = \"x\"",
+            "[core]\n\tworktree = ../../..",
+            "[core]\n\tworktree = ../../../../b",
+            "[core \"a\"]\n\tfsmonitor = true",
             "[core]\n\tworktree = /",
             "[core]\n\tsshCommand = x",
             "[include]\n\tpath = x",

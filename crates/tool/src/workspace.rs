@@ -1,5 +1,6 @@
 //! Paths, and the only way to files that a running call has.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,6 +26,8 @@ pub struct Workspace {
     guarded: Vec<PathBuf>,
     /// What people wrote rules about that are stricter than that files may be read.
     minded: Vec<String>,
+    /// Folders inside it where programs are looked for by their names.
+    searched: Vec<PathBuf>,
 }
 
 impl Workspace {
@@ -35,8 +38,28 @@ impl Workspace {
         let home = fs::canonicalize(&home).unwrap_or(home);
         let worktree = repository_around(&directory, &home).to_owned();
         let containment = Later::default();
-        let (guarded, minded) = (Vec::new(), Vec::new());
-        Ok(Self { directory, worktree, containment, home, guarded, minded })
+        let (guarded, minded, searched) = (Vec::new(), Vec::new(), Vec::new());
+        let new = Self { directory, worktree, containment, home, guarded, minded, searched };
+        Ok(new.searching(&std::env::var_os("PATH").unwrap_or_default()))
+    }
+
+    /// With another list of folders to look for programs in.
+    pub fn searching(mut self, path: &OsStr) -> Self {
+        let inside = |folder: &PathBuf| {
+            let real = self.resolve(&folder.to_string_lossy());
+            folder.is_relative() || self.contains(&real)
+        };
+        self.searched = std::env::split_paths(path).filter(inside).collect();
+        self
+    }
+
+    /// Whether a name may stand for a program that the workspace brings, and not for the one it is known
+    /// as (`.venv/bin/pip`).
+    pub(crate) fn brings(&self, program: &str) -> bool {
+        let is_there = |folder: &PathBuf| {
+            folder.is_relative() || fs::symlink_metadata(folder.join(program)).is_ok()
+        };
+        self.searched.iter().any(is_there)
     }
 
     /// With a sandbox under the tools; what it holds is found out when it is first needed.

@@ -115,7 +115,7 @@ impl Folder {
         let home = self.home.display().to_string();
         let short = |pattern: &str| pattern.replace(&home, "~").replace(&above, "..");
         let mut found: Vec<String> = Vec::new();
-        for request in self.requests(command) {
+        for request in self.requests(command).into_iter().filter(|r| !r.respelled) {
             let mark = match request.permission.as_str() {
                 "read" => 'r',
                 "edit" => 'w',
@@ -395,4 +395,41 @@ fn the_floor_holds_for_what_is_too_much_to_be_taken_apart() {
     {
         assert_eq!(folder.decide(&policy, line), Action::Allow, "{line}");
     }
+}
+
+/// Who forbids a command forbids it in every spelling.
+#[test]
+fn a_rule_against_a_command_holds_however_it_is_spelled() {
+    let folder = folder();
+    let rule = |pattern: &str, action| Rule::new("bash", pattern, action, "/home/x");
+    let with = |rules: Vec<Rule>| {
+        let user = Layer { kind: LayerKind::User, origin: "user".into(), rules };
+        Policy::new(vec![shipped_defaults(), user])
+    };
+    let denies = with(vec![rule("*", Action::Allow), rule("git push*", Action::Deny)]);
+    let asks = with(vec![rule("*", Action::Allow), rule("git push*", Action::Ask)]);
+    for command in [
+        "git push",
+        "git  push origin main",
+        "\"git\" push",
+        "g\\it push",
+        "git pu\"\"sh",
+        "/usr/bin/git push",
+        "git -C . push",
+        "git --no-pager push",
+        "x=push; git $x",
+        "A=1 git push",
+        "env git  push",
+    ] {
+        assert_eq!(folder.decide(&denies, command), Action::Deny, "{command}");
+        assert_eq!(folder.decide(&asks, command), Action::Ask, "{command}");
+    }
+    for command in ["git pull", "/usr/bin/git pull", "git  status"] {
+        assert_eq!(folder.decide(&denies, command), Action::Allow, "{command}");
+    }
+    // What was allowed in one spelling is not asked about in another.
+    let own = with(vec![rule("*", Action::Ask), rule("/usr/bin/make *", Action::Allow)]);
+    assert_eq!(folder.decide(&own, "/usr/bin/make all"), Action::Allow);
+    let planning = denies.clone().with_mode(Mode::Plan);
+    assert_eq!(folder.decide(&planning, "git  log"), Action::Allow);
 }

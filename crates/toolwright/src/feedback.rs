@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use toolwright_config::{FormatterSettings, Ordered, ServerSettings, Settings, Switchable};
+pub use toolwright_lsp::NoProgram;
 use toolwright_lsp::{Entry, Options, Place, Server, Servers, Setting, Timing, configured};
 use toolwright_proc::sandbox::Network;
 use toolwright_tool::Workspace;
@@ -57,7 +58,7 @@ fn wants_ty(env: &dyn Fn(&str) -> Option<String>) -> bool {
 pub struct LanguageServer {
     pub id: String,
     /// What would be started, or why it cannot be.
-    pub program: Result<PathBuf, String>,
+    pub program: Result<PathBuf, NoProgram>,
     /// People speak of it in their configuration.
     pub is_named: bool,
 }

@@ -35,7 +35,7 @@ pub use approvals::{Approvals, KeptApproval};
 pub use auth::{Credentials, Kept};
 pub use choose::{Chosen, Environment, ModelError, Selection, choose_model};
 pub use commands::NotSaid;
-pub use feedback::LanguageServer;
+pub use feedback::{LanguageServer, NoProgram};
 pub use keyring::{Keyring, KeyringError};
 pub use packages::{PackageError, Packages};
 pub use planning::Handover;
@@ -57,7 +57,7 @@ pub use toolwright_permission as permission;
 pub use toolwright_proc::sandbox::{
     BRIDGE_COMMAND, available as sandbox_layers, run_bridge, set_helper,
 };
-pub use toolwright_proc::{end_everything, harden};
+pub use toolwright_proc::{end_everything, harden, put_back_late};
 pub use toolwright_session as session;
 pub use toolwright_tool as tool;
 pub use toolwright_tool::{Registry, Tool, ToolError, ToolOutput, tool_fn};

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use toolwright_config::{Agent, AgentError};
 use toolwright_engine::{AgentChange, Engine, Hooks, PermissionGate};
 use toolwright_llm::{Content, Effort};
-use toolwright_mcp::Sampler;
 use toolwright_permission::{Mode, Stance};
 use toolwright_session::{LogError, Session};
 use toolwright_tool::{Registry, Source};
@@ -65,8 +64,6 @@ pub struct Handover {
     /// Gives work to other agents, where this one may.
     pub(crate) employer: Option<Employer>,
     pub(crate) jobs: Jobs,
-    /// Answers for the session where an MCP server asks its model.
-    pub(crate) sampler: Arc<dyn Sampler>,
     /// Tools that people wrote, as they were found last.
     pub(crate) own_tools: Vec<String>,
     pub(crate) log: PathBuf,

@@ -11,7 +11,7 @@ use toolwright_config::{
     Config, McpSandbox, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork,
     SandboxSettings, Trust, files_named,
 };
-use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Sandbox};
+use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Roots, Sandbox};
 use toolwright_tool::{Containment, Workspace};
 use toolwright_tools::{AfterCommand, Ran};
 
@@ -219,6 +219,7 @@ impl Protection {
         if mode == SandboxMode::Off {
             return Self::off();
         }
+        sandbox::keep_aside_in(paths.data.join("stopped-by-sandbox"));
         let wanted = settings.layer.unwrap_or(SandboxLayer::Auto);
         let (settings, paths, workspace) = (settings.clone(), paths.clone(), workspace.clone());
         let run = run_outside(config, &paths, &workspace);
@@ -232,13 +233,15 @@ impl Protection {
             match sandbox::available().iter().find(fits) {
                 Some(layer) => {
                     let fence = Fence { network: network(&settings), ..Fence::default() };
-                    let network = Sandbox { layer: layer.clone(), fence }.network();
+                    let network = Sandbox::new(layer.clone(), fence).network();
                     let draw = move || {
                         let fence = fence_of(&settings, &paths, &workspace, run);
                         let look =
                             || made::Look::new(workspace.worktree(), fence.read_only.clone());
                         let look = (!is_wide).then(look);
-                        Drawn { sandbox: Arc::new(Sandbox { layer: layer.clone(), fence }), look }
+                        let roots = Arc::new(Roots::hold(&fence));
+                        let sandbox = Sandbox::around(layer.clone(), fence, roots);
+                        Drawn { sandbox: Arc::new(sandbox), look }
                     };
                     let drawn = Arc::new(LazyLock::new(Box::new(draw) as Draw));
                     let held = Some(Held { layer: layer.clone(), network, drawn });
@@ -318,7 +321,7 @@ impl Protection {
             Ok(found @ Found { held: Some(held), is_wide: false, .. }) if self.counts => {
                 let drawn = found.drawn().map(|drawn| drawn.sandbox.fence.read_only.clone());
                 Containment {
-                    is_closed: held.network == Network::Off,
+                    is_closed: held.network == Network::Off && found.unheld().is_empty(),
                     protected: drawn.unwrap_or_default(),
                 }
             }
@@ -331,9 +334,13 @@ impl Protection {
         match self.found() {
             Err(problem) => problem.to_owned(),
             Ok(Found { held: None, why_none, .. }) => format!("none ({why_none})"),
-            Ok(Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
+            Ok(found @ Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
                 let wide = if *is_wide { "; this folder is too wide to be a fence" } else { "" };
-                format!("{layer}, network {network}{wide}")
+                let open = match found.unheld().as_slice() {
+                    [] => String::new(),
+                    [first, ..] => format!("; {} cannot be kept unreadable", first.display()),
+                };
+                format!("{layer}, network {network}{wide}{open}")
             }
         }
     }
@@ -342,6 +349,16 @@ impl Protection {
 impl Found {
     fn drawn(&self) -> Option<&Drawn> {
         self.held.as_ref().map(|held| LazyLock::force(&held.drawn))
+    }
+
+    /// What the layer cannot keep unreadable. Only one has to be asked, with a fence that is drawn.
+    fn unheld(&self) -> Vec<PathBuf> {
+        match &self.held {
+            Some(Held { layer: Layer::Landlock(_), .. }) => {
+                self.drawn().map(|drawn| drawn.sandbox.unheld()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

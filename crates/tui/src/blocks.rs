@@ -71,7 +71,8 @@ pub struct Done {
     pub exit: Option<i64>,
     pub diff: Option<String>,
     pub changed: Option<(u64, u64)>,
-    pub todos: Vec<(String, String)>,
+    /// The list as this call has left it; an empty one is a list too.
+    pub todos: Option<Vec<(String, String)>>,
     pub duration: Duration,
     pub facts: Vec<String>,
     /// It goes on in the background: what it said of that is for the model.
@@ -86,7 +87,8 @@ impl From<&Outcome> for Done {
         let details = &outcome.details;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let todo = |value: &Value| (text(&value["status"]), text(&value["content"]));
-        let todos = details["todos"].as_array().map_or(&[][..], Vec::as_slice);
+        let wrote = outcome.tool == "todowrite" && outcome.ending == Ending::Completed;
+        let todos = details["todos"].as_array().filter(|_| wrote);
         let number = |name: &str| details[name].as_u64();
         let mut facts = Vec::new();
         facts.extend(number("count").map(|n| format!("{n} found")));
@@ -111,7 +113,7 @@ impl From<&Outcome> for Done {
             exit: details["exit"].as_i64(),
             diff: details["diff"].as_str().filter(|d| !d.is_empty()).map(str::to_owned),
             changed: number("additions").zip(number("deletions")),
-            todos: todos.iter().map(todo).collect(),
+            todos: todos.map(|todos| todos.iter().map(todo).collect()),
             duration: Duration::from_millis(outcome.duration_ms),
             facts,
             goes_on: details["running"] == true,
@@ -352,16 +354,19 @@ impl Call {
         line
     }
 
+    fn todos(&self) -> &[(String, String)] {
+        self.done.as_ref().and_then(|done| done.todos.as_deref()).unwrap_or_default()
+    }
+
     /// What the call is about, without the tool's own name.
     pub fn about(&self) -> String {
         let title = self.done.as_ref().map(|d| d.title.as_str()).filter(|t| !t.is_empty());
         let text = match self.tool.as_str() {
             "bash" | "task" => &self.summary,
-            "todowrite" if self.done.as_ref().is_some_and(|done| !done.todos.is_empty()) => {
-                let todos = self.done.iter().flat_map(|done| &done.todos);
-                let done = todos.filter(|(status, _)| status == "completed").count();
-                let all = self.done.as_ref().map_or(0, |done| done.todos.len());
-                return format!("{done} of {all} done");
+            "todowrite" if !self.todos().is_empty() => {
+                let todos = self.todos();
+                let done = todos.iter().filter(|(status, _)| status == "completed").count();
+                return format!("{done} of {} done", todos.len());
             }
             _ => title.unwrap_or(&self.summary),
         };
@@ -435,7 +440,7 @@ impl Call {
                     tail(&output, OUTPUT_ROWS, view.columns, theme.muted())
                 }
             }
-            "todowrite" => done.todos.iter().map(|(s, text)| todo(s, text, view)).collect(),
+            "todowrite" => self.todos().iter().map(|(s, text)| todo(s, text, view)).collect(),
             "question" => {
                 let rows = done.output.lines().flat_map(|line| {
                     width::wrap(&Line::styled(line, theme.muted()), view.columns, 2)

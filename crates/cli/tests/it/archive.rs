@@ -55,7 +55,7 @@ fn what_was_said_is_found_and_an_index_that_is_gone_or_broken_is_made_again() {
     std::fs::write(index(&folder), "no database at all".repeat(500)).unwrap();
     assert_eq!(folder.tw(&["sessions", "--search", "zebra"]).expect(0).stdout, found);
     let run = folder.tw(&["sessions", "reindex"]).expect(0);
-    assert!(run.stderr.contains("Read 1 sessions"), "{}", run.stderr);
+    assert!(run.stderr.contains("Read 1 session."), "{}", run.stderr);
     for end in ["", "-wal", "-shm"] {
         std::fs::remove_file(format!("{}{end}", index(&folder).display())).ok();
     }
@@ -211,7 +211,7 @@ fn a_session_of_another_program_is_taken_in_and_goes_on_with_a_model_that_is_her
     folder.write("theirs/other.json", "{\"nothing\": 1}");
     let taken = folder.tw(&["import", "theirs"]).expect(0);
     assert!(taken.stdout.contains("Imported from codex"), "{}", taken.stdout);
-    for told in ["1 calls had no result", "/no/such/folder is no folder here"] {
+    for told in ["1 call had no result", "/no/such/folder is no folder here"] {
         assert!(taken.stderr.contains(told), "{told}: {}", taken.stderr);
     }
     let id = first_id(&folder);
@@ -226,8 +226,6 @@ fn a_session_of_another_program_is_taken_in_and_goes_on_with_a_model_that_is_her
     assert!(bad.stderr.contains("cannot import bad.json"), "{}", bad.stderr);
     folder.tw(&["import", "missing.json"]).expect(1);
     assert!(folder.tw(&["import", "https://x.example/s"]).expect(2).stderr.contains("curl"));
-    std::fs::create_dir(folder.work().join("empty")).unwrap();
-    folder.tw(&["import", "empty"]).expect(2);
 }
 
 #[test]
@@ -271,7 +269,7 @@ fn a_folder_of_claude_code_gives_one_session_with_its_agents_and_a_folder_withou
         .file("theirs/agent-x.jsonl", &text(&work))
         .file("other/package.json", "{}");
     let taken = folder.tw(&["import", "theirs"]).expect(0);
-    assert!(taken.stdout.contains("1 calls, 1 sessions of agents"), "{}", taken.stdout);
+    assert!(taken.stdout.contains("1 call, 1 session of an agent"), "{}", taken.stdout);
     assert_eq!(list(&folder, &[]).len(), 1);
     let again = folder.tw(&["import", "theirs/s-1.jsonl"]).expect(0);
     assert!(again.stderr.contains("is here already"), "{}", again.stderr);

@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::json;
-use toolwright_testkit::{Answer, Captured, ModelServer, Terminal, Wire};
+use serde_json::{Value, json};
+use toolwright_testkit::{Answer, Captured, Folder, ModelServer, Terminal, Wire};
 
 use crate::mcp::fake;
 use crate::{folder, results};
@@ -114,6 +114,178 @@ fn servers_and_included_texts_change_at_the_next_prompt_too() {
     terminal.wait_for("Three.");
     let offered = tools(&server.last_request());
     assert!(offered.contains("other words") && offered.contains("second_echo"), "{offered}");
+}
+
+/// A server that notes each of its processes in a file of its name.
+fn noting(folder: &Folder, name: &str) -> Value {
+    let starts = folder.work().join(name).display().to_string();
+    let mut entry = fake(&["starts", &starts]);
+    entry["required"] = json!(true);
+    entry
+}
+
+fn processes(folder: &Folder, name: &str) -> Vec<u32> {
+    let starts = std::fs::read_to_string(folder.work().join(name)).unwrap_or_default();
+    starts.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+fn write_settings(folder: &Folder, settings: Value) {
+    let path = folder.root().join("home/.config/toolwright/toolwright.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, settings.to_string()).unwrap();
+}
+
+#[test]
+fn a_server_that_nobody_changed_keeps_its_process() {
+    let server = ModelServer::start(["One.", "Two.", "Three."].map(Answer::text));
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let settings = |servers: Value| write_settings(&folder, json!({ "mcp": servers }));
+    let of = |name: &str| processes(&folder, name);
+    let (stays, mut other) = (noting(&folder, "stays"), noting(&folder, "other"));
+    settings(json!({ "stays": stays, "other": other }));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    let first = of("stays");
+    assert_eq!((first.len(), of("other").len()), (1, 1));
+    // One is changed, and one comes.
+    other["environment"] = json!({ "A": "b" });
+    settings(json!({ "other": other, "new": noting(&folder, "new"), "stays": stays }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    assert_eq!((of("stays"), of("other").len(), of("new").len()), (first.clone(), 2, 1));
+    let offered = tools(&server.last_request());
+    for name in ["stays_echo", "other_echo", "new_echo"] {
+        assert!(offered.contains(name), "{name}: {offered}");
+    }
+    // Both go, and so do their processes.
+    settings(json!({ "stays": stays }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("three\r");
+    terminal.wait_for("Three.");
+    let offered = tools(&server.last_request());
+    assert!(offered.contains("stays_echo") && !offered.contains("other_echo"), "{offered}");
+    assert!(!offered.contains("new_echo"), "{offered}");
+    assert_eq!(of("stays"), first);
+    if cfg!(target_os = "linux") {
+        let is_alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+        assert!(first.iter().all(is_alive));
+        assert!(!of("other").iter().chain(&of("new")).any(is_alive));
+    }
+}
+
+#[test]
+fn a_server_that_runs_before_the_first_prompt_goes_on_too() {
+    let server = ModelServer::start([Answer::text("One.")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let settings = |servers: Value| write_settings(&folder, json!({ "mcp": servers }));
+    let stays = noting(&folder, "stays");
+    settings(json!({ "stays": stays, "other": noting(&folder, "other") }));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("/mcp\r");
+    terminal.wait_until("both", |screen| screen.matches("connected,").count() == 2);
+    terminal.keys("\x1b");
+    terminal.wait_for("Ask anything");
+    let first = processes(&folder, "stays");
+    settings(json!({ "stays": stays }));
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    assert_eq!((processes(&folder, "stays"), first.len()), (first, 1));
+    let offered = tools(&server.last_request());
+    assert!(offered.contains("stays_echo") && !offered.contains("other_echo"), "{offered}");
+}
+
+#[test]
+fn a_server_of_a_plugin_outlives_other_changes() {
+    let server = ModelServer::start([
+        Answer::text("One."),
+        Answer::call("s_echo", json!({ "text": "heard" })),
+        Answer::text("Two."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let plugin = folder.root().join("home/.config/toolwright/plugin/p.js");
+    std::fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    let own = json!({ "s": noting(&folder, "s") });
+    let script =
+        format!("export const P = async () => ({{ config: async c => {{ c.mcp = {own} }} }})");
+    std::fs::write(plugin, script).unwrap();
+    write_settings(&folder, json!({ "permission": "allow" }));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    write_settings(&folder, json!({ "permission": "allow", "username": "me" }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    terminal.wait_for("what they say now counts");
+    assert_eq!(results(&server.last_request()), ["heard"]);
+    assert_eq!(processes(&folder, "s").len(), 1);
+}
+
+#[test]
+fn servers_come_where_there_were_none_and_read_their_resources() {
+    let ask = || Answer::call("read_mcp_resource", json!({ "server": "s", "uri": "note://a" }));
+    let server = ModelServer::start([
+        Answer::text("One."),
+        ask(),
+        Answer::text("Two."),
+        ask(),
+        Answer::text("Three."),
+    ]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let settings =
+        |servers: Value| write_settings(&folder, json!({ "mcp": servers, "permission": "allow" }));
+    settings(json!({}));
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    let mut entry = noting(&folder, "s");
+    settings(json!({ "s": entry }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    entry["environment"] = json!({ "A": "b" });
+    settings(json!({ "s": entry }));
+    terminal.wait_for("Ask anything");
+    terminal.keys("three\r");
+    terminal.wait_for("Three.");
+    assert_eq!(processes(&folder, "s").len(), 2);
+    let read = "Resource: note://a\nMIME: text/plain\nthe content of note://a";
+    assert_eq!(results(&server.last_request()), [read, read]);
+}
+
+#[test]
+fn another_fence_is_drawn_around_the_servers_that_have_one() {
+    if toolwright::sandbox_layers().is_empty() {
+        println!("there is no sandbox here");
+        return;
+    }
+    let server = ModelServer::start(["One.", "Two."].map(Answer::text));
+    let folder = folder().with_model(&server, Wire::Anthropic).env("TOOLWRIGHT_SANDBOX", "on");
+    let mut fenced = noting(&folder, "fenced");
+    fenced["sandbox"] = json!(true);
+    let servers = json!({ "fenced": fenced, "free": noting(&folder, "free") });
+    let settings = |hidden: &str| {
+        let fence = json!({ "unreadable": [hidden] });
+        write_settings(&folder, json!({ "mcp": servers, "sandbox": fence }));
+    };
+    settings("hidden");
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m"], 100, 40);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("one\r");
+    terminal.wait_for("One.");
+    let count = |name: &str| processes(&folder, name).len();
+    assert_eq!((count("fenced"), count("free")), (1, 1));
+    settings("hidden too");
+    terminal.wait_for("Ask anything");
+    terminal.keys("two\r");
+    terminal.wait_for("Two.");
+    assert_eq!((count("fenced"), count("free")), (2, 1));
 }
 
 #[test]

@@ -39,6 +39,24 @@ fn sessions_are_listed_shown_continued_and_copied() {
 }
 
 #[test]
+fn a_copy_that_cannot_be_written_whole_leaves_nothing_behind() {
+    let server = ModelServer::start([Answer::text("Read.")]);
+    let folder = folder().with_model(&server, Wire::Anthropic);
+    let prompt = "many words ".repeat(8_000);
+    folder.tw(&["run", "-m", "anthropic/m", &prompt]).expect(0);
+    // No file may grow beyond 32 KiB, which is told as a failed write.
+    let limited = "trap '' XFSZ; ulimit -f 32; exec \"$0\" run -c --fork \"On a copy\"";
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_tw")]);
+    folder.settle(&mut command);
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && told.contains("cannot write"), "{told}");
+    assert_eq!(server.requests().len(), 1, "nobody was asked");
+    assert_eq!(folder.session_files().len(), 1);
+}
+
+#[test]
 fn the_system_prompt_is_frozen_for_a_session() {
     let server = ModelServer::start([Answer::text("a"), Answer::text("b")]);
     let folder = folder().file("AGENTS.md", "Rule one.").with_model(&server, Wire::Anthropic);

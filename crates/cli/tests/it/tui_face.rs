@@ -92,6 +92,26 @@ fn an_image_in_the_clipboard_is_attached_and_text_is_pasted() {
 }
 
 #[test]
+fn a_clipboard_program_that_hangs_holds_up_no_other() {
+    let server = ModelServer::start([]);
+    let folder = with_tools(place(&server)).env("WAYLAND_DISPLAY", "w").env("DISPLAY", ":9");
+    let (picture, begun) = (folder.root().join("clip.png"), folder.root().join("begun"));
+    std::fs::write(&picture, png(20, 20)).unwrap();
+    // The first has its image once the second was asked, who has words only.
+    let wait = format!("while [ ! -e {} ]; do sleep 0.02; done", begun.display());
+    let image =
+        format!("case \"$*\" in *image/png*) {wait}; exec cat {};; esac", picture.display());
+    tool(&folder, "wl-paste", &image);
+    let words =
+        format!("case \"$*\" in *image/png*) exit 1;; esac; touch {}; echo words", begun.display());
+    tool(&folder, "xclip", &words);
+    let terminal = Terminal::start(&folder, &MODEL, 100, 30);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("\x16");
+    terminal.wait_for("/pasted/");
+}
+
+#[test]
 fn a_clipboard_that_cannot_be_read_is_told_and_holds_up_nothing() {
     let server = ModelServer::start([]);
     let folder = with_tools(place(&server)).env("WAYLAND_DISPLAY", "wayland-9");
@@ -120,6 +140,33 @@ fn a_resource_in_words_that_steer_is_read_too() {
     terminal.wait_for("next: mind @fake");
     folder.write("go", "");
     terminal.wait_for("Steered.");
+    let body = server.last_request().body.to_string();
+    assert!(body.contains("the content of fake://notes"), "{body}");
+}
+
+#[test]
+fn words_that_come_while_an_opening_fails_begin_the_next_turn() {
+    let server = ModelServer::start([Answer::text("Heard.")]);
+    let folder = place(&server);
+    let late = |name: &str| {
+        let file = folder.root().join(name).display().to_string();
+        fake(&["wait_for_file", &file])
+    };
+    let servers = json!({ "first": late("first"), "second": late("second") });
+    let folder = folder.user_config(&config(servers)).with_model(&server, Wire::Anthropic);
+    let begin = |name: &str| std::fs::write(folder.root().join(name), "").unwrap();
+    let terminal = Terminal::start(&folder, &["-m", "anthropic/m", "--auto"], 100, 30);
+    terminal.wait_for("anthropic/m");
+    terminal.keys("/first:nothing\r");
+    terminal.wait_for("enter steers");
+    terminal.keys("mind @second:fake://notes, please");
+    terminal.wait_for("notes, please");
+    terminal.keys("\r");
+    terminal.wait_for("enter steers");
+    begin("first");
+    terminal.wait_for("has no prompt");
+    begin("second");
+    terminal.wait_for("Heard.");
     let body = server.last_request().body.to_string();
     assert!(body.contains("the content of fake://notes"), "{body}");
 }

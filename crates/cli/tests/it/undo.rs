@@ -403,3 +403,36 @@ export const P = async () => ({
     folder.tw(&["redo"]).expect(0);
     assert_eq!(folder.read("q.txt"), "q");
 }
+
+#[test]
+fn what_a_plugin_wrote_behind_the_last_answer_goes_back_too() {
+    let server = ModelServer::start([
+        Answer::call("bash", bash("echo more >> a.txt")),
+        Answer::text("Done."),
+    ]);
+    let plugin = r#"
+import { writeFileSync } from "fs"
+export const P = async () => ({
+  event: async ({ event }) => { if (event.type === "session.idle") writeFileSync("idle.txt", "idle") },
+  "tool.execute.after": async () => writeFileSync("after.txt", "after"),
+  dispose: async () => writeFileSync("left.txt", "left"),
+})"#;
+    let folder = folder()
+        .with_model(&server, Wire::Anthropic)
+        .file(".toolwright/plugin/p.ts", plugin)
+        .file("left.txt", "before")
+        .file("a.txt", "first\n");
+    folder.tw(&["run", "--trust", "--auto", "-m", MODEL, "go"]).expect(0);
+    assert_eq!((folder.read("idle.txt"), folder.read("left.txt")), ("idle".into(), "left".into()));
+    let kept = everything(&folder.root().join("data/toolwright"));
+    let copies = |path: &&PathBuf| path.to_string_lossy().contains("tool_workspace");
+    assert_eq!(kept.keys().find(copies), None, "copies of files go with the process");
+    folder.tw(&["undo"]).expect(0);
+    assert_eq!(
+        (folder.read("left.txt"), folder.read("a.txt")),
+        ("before".into(), "first\n".into())
+    );
+    for made in ["idle.txt", "after.txt"] {
+        assert!(!folder.work().join(made).exists(), "{made}");
+    }
+}

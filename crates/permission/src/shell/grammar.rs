@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use tree_sitter::{Parser, Tree};
+use tree_sitter::{Node, Parser, Tree};
 
 thread_local! {
     /// Made once: a parser holds buffers that are worth keeping.
@@ -22,5 +22,16 @@ pub(super) fn tree_of(line: &str) -> Option<Tree> {
         let parser = parser.as_mut()?;
         parser.reset();
         parser.parse(&shadow, None)
+    })
+}
+
+/// Whether something of a statement is in none of its parts, and so was not read: `x - 1> y`.
+pub(super) fn loses(line: &str, node: Node<'_>) -> bool {
+    let mut cursor = node.walk();
+    let mut end = node.start_byte();
+    node.children(&mut cursor).any(|child| {
+        let gap = line.get(end..child.start_byte()).unwrap_or_default();
+        end = end.max(child.end_byte());
+        !gap.replace("\\\n", "").trim().is_empty()
     })
 }

@@ -8,8 +8,22 @@ use std::collections::BTreeSet;
 const NAMES_CAP: usize = 512;
 
 /// Programs that say what they are given, or note it down, and open nothing by that name.
-const SAYING: &[&str] =
-    &["git ", "gh ", "echo ", "printf ", "test ", "mkdir ", "touch ", "rm ", "mv "];
+const SAYING: &[&str] = &[
+    "git commit ",
+    "git tag ",
+    "git rm ",
+    "git checkout ",
+    "git restore ",
+    "git check-ignore ",
+    "gh ",
+    "echo ",
+    "printf ",
+    "test ",
+    "mkdir ",
+    "touch ",
+    "rm ",
+    "chmod ",
+];
 
 /// Programs that copy a text of the line to where it is written to.
 const COPYING: &[&str] = &["cat", "tee"];
@@ -40,7 +54,8 @@ fn pieces<'l>(line: &'l str, texts: &[&str]) -> Vec<&'l str> {
     let noted = |text: &&&str| {
         let spoken = SAYING.iter().any(|program| text.starts_with(program));
         let handed = text.starts_with("echo ") || text.starts_with("printf ");
-        spoken && (!handed || text.contains('>') || !line.contains('|'))
+        let taken = ["|", "$(", "`", "<("].iter().any(|sign| line.contains(sign));
+        spoken && (!handed || text.contains('>') || !taken)
     };
     for text in texts.iter().filter(noted) {
         pieces = pieces.iter().flat_map(|piece| piece.split(text)).collect();

@@ -21,6 +21,7 @@ mod plain;
 mod print;
 mod rough;
 mod runners;
+mod spelled;
 mod walk;
 mod word;
 mod wrappers;
@@ -61,6 +62,8 @@ pub struct Analysis {
 pub struct ShellCommand {
     /// As rules see it: its own text, with redirections and variables before it.
     pub text: String,
+    /// As it would be written plainly, if that is something else.
+    pub spelled: Option<String>,
     /// The pattern that a person who says "always" would agree to.
     pub always: String,
     /// Reads only, prints, and can neither run something else nor be turned into something else by
@@ -105,6 +108,8 @@ pub struct Below {
     pub hidden: bool,
     /// Only what is called like one of these; everything if there is none.
     pub only: Vec<String>,
+    /// Links in it are followed.
+    pub links: bool,
 }
 
 /// A folder that a line changes to.
@@ -243,8 +248,18 @@ fn moves(raw: &Raw) -> Option<Option<String>> {
     if !matches!(name, "cd" | "chdir" | "pushd" | "popd") {
         return None;
     }
-    let option = |word: &&&Word| matches!(word.text(), "-P" | "-L" | "-e" | "-q" | "-s" | "--");
-    let rest: Vec<&&Word> = rest.iter().skip_while(option).collect();
+    // Not every shell knows it.
+    if name == "chdir" {
+        return Some(None);
+    }
+    // With any other option it stays where it is, or nobody knows.
+    let option = |word: &&&Word| name == "cd" && matches!(word.text(), "-P" | "-L" | "-e");
+    let mut rest: Vec<&&Word> = rest.iter().skip_while(option).collect();
+    if rest.first().is_some_and(|word| word.text() == "--") {
+        rest.remove(0);
+    } else if rest.iter().any(|word| word.text().starts_with('-')) {
+        return Some(None);
+    }
     Some(match rest.as_slice() {
         [] if name == "cd" => Some("~".to_owned()),
         [folder] if name != "popd" && folder.text.is_some() && !folder.pattern => {
@@ -301,6 +316,7 @@ fn look_at_command(raw: &Raw, alike: bool, depth: Deeper, analysis: &mut Analysi
     deep::mark(name, raw, &mut touches);
     analysis.commands.push(ShellCommand {
         text: raw.text.clone(),
+        spelled: spelled::plainly(raw),
         always: arity::always(raw),
         harmless: is_harmless,
         obeys_folder,

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::direct_sets::{is_among, is_set_in, sets};
-use super::grammar::tree_of;
+use super::grammar::{loses, tree_of};
 use super::parse::{Input, Parsed, Raw, Redirect, TOO_DEEP, UNREAD, is_powerful};
 use super::word::{Variables, Word, Words, has_bare_blank, is_stretched};
 use super::{Folder, When};
@@ -312,6 +312,9 @@ impl<'t> Walk<'_, 't> {
     /// The grammar hangs the redirections of a line's last command on all of the line, and takes the
     /// words that follow one for more places to write to.
     fn redirected(&mut self, node: Node<'t>) {
+        if loses(self.line, node) {
+            self.parsed.problem(UNREAD);
+        }
         let body = node.child_by_field_name("body");
         match body {
             Some(body) if last_command(body).is_some() => {
@@ -411,7 +414,7 @@ impl<'t> Walk<'_, 't> {
         }
         raw.words.extend(before.more);
         let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
+        for child in node.children(&mut cursor) {
             match child.kind() {
                 "variable_assignment" => {
                     // For this command alone: its own words do not see it, and what later ones see

@@ -36,7 +36,7 @@ impl Word {
             false => part.to_owned(),
         };
         match self.pattern && part.contains('{') {
-            true if has_quoted_brace(&self.source) => vec![part, ANYTHING.to_owned()],
+            true if quotes(&self.source, "{},") => vec![part, ANYTHING.to_owned()],
             true => braces(&part),
             false => vec![part],
         }
@@ -342,20 +342,26 @@ fn braces(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether quotes or a backslash take its meaning from a brace or a comma: the text no longer tells which.
-fn has_quoted_brace(source: &str) -> bool {
+/// Whether quotes or a backslash take its meaning from something that makes patterns.
+pub(super) fn quotes_pattern(source: &str) -> bool {
+    quotes(source, "*?[]!^-{},")
+}
+
+/// Whether quotes or a backslash take its meaning from one of these signs: the text no longer tells.
+fn quotes(source: &str, signs: &str) -> bool {
     let mut quote = None;
     let mut characters = source.chars();
     while let Some(c) = characters.next() {
         match (quote, c) {
             (None | Some('"'), '\\') => {
-                if matches!(characters.next(), Some('{' | '}' | ',')) {
+                let letter = characters.next();
+                if letter.is_some_and(|c| signs.contains(c)) {
                     return true;
                 }
             }
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), c) if c == open => quote = None,
-            (Some(_), '{' | '}' | ',') => return true,
+            (Some(_), c) if signs.contains(c) => return true,
             _ => {}
         }
     }

@@ -1,16 +1,50 @@
 //! bubblewrap: a child with a view of its own, of files, processes and (where it is closed) network.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Fence, Network, memory};
+use super::mounted::Wanted;
+use super::{Fence, Network, memory, roots};
 
 /// What root keeps of its powers where it must stay root to write other people's files: those that
 /// are about files, which the mounts limit.
 const FILE_CAPABILITIES: &[&str] =
     &["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_SETGID", "CAP_SETUID"];
+
+/// Parts of `/proc` that change the machine and go by who somebody is, not by what they may do. The
+/// program covers them only where their folder can be written, which that of the first never can.
+const MACHINE: &[&str] = &[
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/driver",
+    "/proc/dynamic_debug",
+    "/proc/mtrr",
+    "/proc/scsi",
+];
+
+/// Where the program is looked for, as far as they are on PATH: those that only the machine's owner
+/// fills. It runs unfenced, and other folders of PATH may belong to what is being worked on.
+const PLACES: &[&str] = &[
+    "/usr/bin",
+    "/usr/local/bin",
+    "/bin",
+    "/usr/sbin",
+    "/sbin",
+    "/run/wrappers/bin",
+    "/run/current-system/sw/bin",
+    "/nix/var/nix/profiles/default/bin",
+    "/home/linuxbrew/.linuxbrew/bin",
+];
+
+/// Nothing can be changed below these.
+const STORES: &[&str] = &["/nix/store", "/gnu/store"];
 
 /// The program, and what it can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +59,7 @@ pub struct Bubblewrap {
 impl Bubblewrap {
     /// Found on PATH and seen to work: in containers it often is there and may not do its work.
     pub(super) fn probe() -> Option<Self> {
-        let path = std::env::var_os("PATH")?;
-        let program = crate::find_program("bwrap", &path, &|_| false)?;
+        let program = find(&std::env::var_os("PATH")?)?;
         if let Some(known) = memory::recall(&program) {
             return Some(known);
         }
@@ -46,13 +79,23 @@ impl Bubblewrap {
     }
 }
 
-/// Whether a mount can hold this path: it is there, and it is itself.
+fn find(path: &OsStr) -> Option<PathBuf> {
+    crate::find_program("bwrap", path, &|folder| !is_of_machine(folder))
+}
+
+fn is_of_machine(folder: &Path) -> bool {
+    PLACES.iter().any(|place| folder == Path::new(place))
+        || STORES.iter().any(|store| folder.starts_with(store))
+}
+
+/// Whether a mount can hold this path: it is there, and neither it nor what leads to it is a link. A
+/// folder on the way is mounted too, and must not be somebody else's.
 pub(super) fn can_cover(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|data| !data.is_symlink())
+    roots::is_real(path)
 }
 
 /// The fence (of real paths) as arguments, up to but without the command.
-pub(super) fn arguments(fence: &Fence, options: &Bubblewrap, sockets: &[PathBuf]) -> Vec<OsString> {
+pub(super) fn arguments(fence: &Fence, options: &Bubblewrap, mounts: &[Mount]) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| all.extend(words.iter().map(OsString::from));
     // In a namespace with one user in it, files of others cannot be written even by root.
@@ -70,12 +113,32 @@ pub(super) fn arguments(fence: &Fence, options: &Bubblewrap, sockets: &[PathBuf]
         add(&["--unshare-net"]);
     }
     add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
-    all.extend(mounts(fence, sockets));
+    for path in machine() {
+        all.extend(["--ro-bind", path, path].map(OsString::from));
+    }
+    all.extend(mounts.iter().flat_map(Mount::arguments));
     all
 }
 
-/// From the outside in, so that the more exact says the last word.
-fn mounts(fence: &Fence, sockets: &[PathBuf]) -> Vec<OsString> {
+fn machine() -> impl Iterator<Item = &'static str> {
+    MACHINE.iter().copied().filter(|path| Path::new(path).exists())
+}
+
+/// What must be there when all of it is done.
+pub(super) fn wanted(mounts: &[Mount]) -> Wanted {
+    let mut wanted = Wanted::default();
+    wanted.read_only.extend(machine().map(PathBuf::from));
+    for mount in mounts {
+        match mount.kind {
+            Kind::Writable => wanted.writable.push(mount.path.clone()),
+            _ => wanted.read_only.push(mount.path.clone()),
+        }
+    }
+    wanted
+}
+
+/// From the outside in, so that the more exact says the last word. What is read-only can be covered.
+pub(super) fn mounts(fence: &Fence, sockets: &[PathBuf]) -> Vec<Mount> {
     let root_of = |path: &Path| {
         let around = fence.writable.iter().filter(|root| path.starts_with(root));
         around.max_by_key(|root| root.components().count())
@@ -90,15 +153,15 @@ fn mounts(fence: &Fence, sockets: &[PathBuf]) -> Vec<OsString> {
     for path in &fence.writable {
         add(Kind::Writable, path);
     }
-    let protected = fence.read_only.iter().filter(|path| can_cover(path));
-    for path in protected.clone().chain(&fence.unreadable) {
+    let protected = &fence.read_only;
+    for path in protected.iter().chain(&fence.unreadable) {
         let Some(root) = root_of(path) else { continue };
         // A folder on the way must not be moved away and made anew: what is mounted cannot be.
         for between in path.ancestors().skip(1).take_while(|folder| *folder != root.as_path()) {
             add(Kind::Writable, between);
         }
     }
-    for path in protected.filter(|path| root_of(path).is_some()) {
+    for path in protected.iter().filter(|path| root_of(path).is_some()) {
         add(Kind::ReadOnly, path);
     }
     for path in &fence.unreadable {
@@ -109,12 +172,12 @@ fn mounts(fence: &Fence, sockets: &[PathBuf]) -> Vec<OsString> {
         add(Kind::HiddenFile, path);
     }
     found.sort();
-    found.into_iter().flat_map(Mount::arguments).collect()
+    found
 }
 
 /// In the order in which they must be made.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Mount {
+pub(super) struct Mount {
     depth: usize,
     kind: Kind,
     path: PathBuf,
@@ -129,8 +192,8 @@ enum Kind {
 }
 
 impl Mount {
-    fn arguments(self) -> Vec<OsString> {
-        let path = self.path.into_os_string();
+    fn arguments(&self) -> Vec<OsString> {
+        let path = self.path.clone().into_os_string();
         match self.kind {
             Kind::Writable => vec!["--bind".into(), path.clone(), path],
             Kind::ReadOnly => vec!["--ro-bind".into(), path.clone(), path],
@@ -154,4 +217,22 @@ fn is_root() -> bool {
 fn belongs_to_another(folder: &Path) -> bool {
     // A folder for everybody (the temporary one) belongs to root already.
     std::fs::metadata(folder).is_ok_and(|data| data.uid() != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_the_machines_own_and_not_the_workspaces() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bwrap");
+        std::fs::write(&program, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = |second: &str| std::env::join_paths([folder.path(), Path::new(second)]).unwrap();
+        assert_eq!(find(&path("/nowhere")), None);
+        assert_ne!(find(&path("/usr/bin")), Some(program));
+        assert!(!is_of_machine(Path::new("/usr/src/app/node_modules/.bin")));
+        assert!(is_of_machine(Path::new("/nix/store/x-bubblewrap/bin")));
+    }
 }

@@ -9,7 +9,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::roots::{self, Root};
 use super::{Fence, LANDLOCK_SCOPES};
+
+/// Entries of folders that lead to something unreadable; each costs two system calls, for each child.
+const PIECES_CAP: usize = 2_000;
 
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
@@ -43,8 +47,6 @@ const DEVICES: &[&str] = &[
     "/dev/urandom",
     "/dev/tty",
     "/dev/ptmx",
-    "/dev/pts",
-    "/dev/shm",
     "/dev/fd",
     "/dev/stdin",
     "/dev/stdout",
@@ -85,22 +87,97 @@ pub(super) fn version() -> u32 {
 }
 
 /// All that the fence says of files, and that signals stay inside.
-pub(super) fn rules(fence: &Fence, version: u32) -> io::Result<Rules> {
+pub(super) fn rules(fence: &Fence, roots: &[&Root], version: u32) -> io::Result<Rules> {
     let ioctl = if version >= KNOWS_IOCTL { IOCTL_DEV } else { 0 };
     let files = WRITE | MAKE_CHAR | MAKE_BLOCK | ioctl;
     let rules = Rules::new(&Handled { files, network: 0, scopes: scopes(version) }, version)?;
+    let hidden = hidden(fence, roots);
     // Names of files are no secret that is worth breaking every `ls ~` for.
     rules.allow(Path::new("/"), READ_DIR)?;
-    for path in readable(Path::new("/"), &fence.unreadable) {
+    for path in around(Path::new("/"), &hidden, &mut usize::MAX.clone()).unwrap_or_default() {
         rules.allow(&path, READ)?;
     }
     for path in DEVICES {
-        rules.allow(Path::new(path), READ | WRITE_FILE | TRUNCATE | CHANGE_DIR | ioctl)?;
+        // Some are links, and all of them the machine's own.
+        if let Ok(file) = fs::OpenOptions::new().read(true).custom_flags(PLACE).open(path) {
+            rules.add(&file, READ | WRITE_FILE | TRUNCATE | ioctl)?;
+        }
     }
-    for path in &fence.writable {
-        rules.allow(path, WRITE)?;
+    for root in roots {
+        match pieces(root, &hidden) {
+            Pieces::Whole | Pieces::TooMany => rules.add(&root.file, WRITE)?,
+            Pieces::Some(pieces) => {
+                for path in pieces {
+                    rules.allow(&path, WRITE)?;
+                }
+            }
+        }
     }
     Ok(rules)
+}
+
+/// What should be unreadable and is not: it lies where a child may write, and is not there yet, or there
+/// is too much around it.
+pub(super) fn unheld(fence: &Fence, roots: &[&Root]) -> Vec<PathBuf> {
+    let hidden = hidden(fence, roots);
+    let mut open: Vec<PathBuf> = Vec::new();
+    for root in roots {
+        let inside = fence.unreadable.iter().map(|path| real(path));
+        let inside = inside.filter(|path| path.starts_with(&root.path));
+        match pieces(root, &hidden) {
+            Pieces::Some(_) => {}
+            Pieces::Whole | Pieces::TooMany => open.extend(inside),
+        }
+    }
+    open
+}
+
+/// What must be led around: what is unreadable and there. In a folder that has such a thing in it, also
+/// what is not there yet: where nothing can be made, that cannot be made either.
+fn hidden(fence: &Fence, roots: &[&Root]) -> Vec<PathBuf> {
+    let there = fence.unreadable.iter().filter_map(|path| fs::canonicalize(path).ok());
+    let mut hidden: Vec<PathBuf> = there.collect();
+    let shut = |root: &&&Root| hidden.iter().any(|path| path.starts_with(&root.path));
+    let shut: Vec<_> = roots.iter().filter(shut).collect();
+    let absent = fence.unreadable.iter().map(|path| real(path));
+    let absent = absent.filter(|path| shut.iter().any(|root| path.starts_with(&root.path)));
+    let absent: Vec<_> = absent.collect();
+    hidden.extend(absent);
+    hidden
+}
+
+/// Without links, as far as it is there; its last name may be one.
+fn real(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut folder = path;
+    loop {
+        let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else {
+            return path.to_owned();
+        };
+        rest.push(name);
+        folder = parent;
+        if let Ok(real) = fs::canonicalize(folder) {
+            return rest.iter().rev().fold(real, |path, name| path.join(name));
+        }
+    }
+}
+
+enum Pieces {
+    Whole,
+    Some(Vec<PathBuf>),
+    TooMany,
+}
+
+/// What a child may write of a root. Folders that lead to something unreadable stay as they are: whoever
+/// may rename things in them gives what is unreadable another name.
+fn pieces(root: &Root, hidden: &[PathBuf]) -> Pieces {
+    if hidden.contains(&root.path) {
+        return Pieces::Some(Vec::new());
+    }
+    if !hidden.iter().any(|path| path.starts_with(&root.path)) {
+        return Pieces::Whole;
+    }
+    around(&root.path, hidden, &mut PIECES_CAP.clone()).map_or(Pieces::TooMany, Pieces::Some)
 }
 
 /// Nothing on files: only that abstract sockets and signals of others are out of reach. Not even
@@ -118,11 +195,12 @@ fn scopes(version: u32) -> u64 {
 }
 
 /// Rules can only allow, and what they allow holds for everything below. So what lies around the
-/// unreadable is allowed piece by piece.
-fn readable(folder: &Path, unreadable: &[PathBuf]) -> Vec<PathBuf> {
+/// unreadable is allowed piece by piece. Nothing where there are more than are `left`.
+fn around(folder: &Path, unreadable: &[PathBuf], left: &mut usize) -> Option<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return found };
+    let Ok(entries) = fs::read_dir(folder) else { return Some(found) };
     for entry in entries.flatten() {
+        *left = left.checked_sub(1)?;
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         // A link is judged by where it leads; devices are named one by one.
         let passed = kind.is_symlink() || kind.is_block_device() || path == Path::new("/dev");
@@ -130,13 +208,16 @@ fn readable(folder: &Path, unreadable: &[PathBuf]) -> Vec<PathBuf> {
             continue;
         }
         if kind.is_dir() && unreadable.iter().any(|hidden| hidden.starts_with(&path)) {
-            found.extend(readable(&path, unreadable));
+            found.extend(around(&path, unreadable, left)?);
         } else {
             found.push(path);
         }
     }
-    found
+    Some(found)
 }
+
+/// Opened to name it, not to read it.
+const PLACE: i32 = libc::O_PATH | libc::O_CLOEXEC;
 
 impl Rules {
     fn new(handled: &Handled, version: u32) -> io::Result<Self> {
@@ -156,15 +237,38 @@ impl Rules {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// What cannot be opened stays forbidden, which is no error.
+    /// What cannot be opened stays forbidden, which is no error; so does what has become a link.
     fn allow(&self, path: &Path, access: u64) -> io::Result<()> {
-        let flags = libc::O_PATH | libc::O_CLOEXEC;
-        let Ok(file) = fs::OpenOptions::new().read(true).custom_flags(flags).open(path) else {
-            return Ok(());
-        };
+        roots::open(path).map_or(Ok(()), |file| self.add(&file, access))
+    }
+
+    fn add(&self, file: &fs::File, access: u64) -> io::Result<()> {
         let is_folder = file.metadata().is_ok_and(|data| data.is_dir());
         let allowed = if is_folder { access } else { access & OF_FILE };
-        let rule = Beneath { allowed, parent: file.as_raw_fd() };
+        match self.add_descriptor(file.as_raw_fd(), allowed) {
+            // A kind of file that no rule can be about.
+            Err(error) if error.raw_os_error() == Some(libc::EBADFD) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The child's own terminal, which is not there yet when the rules are made. Async-signal-safe.
+    pub(super) fn allow_terminal(&self) -> io::Result<()> {
+        // SAFETY: takes an integer.
+        if unsafe { libc::isatty(0) } == 0 {
+            return Ok(());
+        }
+        match self.add_descriptor(0, READ_FILE | WRITE_FILE | IOCTL_DEV) {
+            // Before control calls were known.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                self.add_descriptor(0, READ_FILE | WRITE_FILE)
+            }
+            done => done,
+        }
+    }
+
+    fn add_descriptor(&self, parent: i32, allowed: u64) -> io::Result<()> {
+        let rule = Beneath { allowed, parent };
         // SAFETY: the kernel copies the rule, which lives through the call.
         let done = unsafe {
             libc::syscall(
@@ -175,14 +279,7 @@ impl Rules {
                 0u32,
             )
         };
-        match done {
-            0 => Ok(()),
-            _ => match io::Error::last_os_error() {
-                // A kind of file that no rule can be about.
-                error if error.raw_os_error() == Some(libc::EBADFD) => Ok(()),
-                error => Err(error),
-            },
-        }
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// In force for this process and all that it starts. One system call.
@@ -210,10 +307,11 @@ mod tests {
         std::os::unix::fs::symlink(root.join("home/.ssh"), root.join("home/keys")).unwrap();
         let hidden = ["home/.ssh", "home/.config/browser", "home/.netrc"];
         let hidden: Vec<_> = hidden.map(|name| root.join(name)).into();
-        let mut found = readable(&root, &hidden);
+        let mut found = around(&root, &hidden, &mut 9).unwrap();
         found.sort();
         let wanted = ["home/.config/editor", "home/notes", "usr"];
         assert_eq!(found, wanted.map(|name| root.join(name)));
+        assert_eq!(around(&root, &hidden, &mut 8), None);
     }
 
     #[test]

@@ -10,7 +10,10 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod landlock;
 mod memory;
+#[cfg(target_os = "linux")]
+mod mounted;
 mod proxy;
+mod roots;
 mod seatbelt;
 #[cfg(target_os = "linux")]
 mod seccomp;
@@ -27,8 +30,9 @@ use std::sync::{Arc, LazyLock};
 pub use bridge::{BRIDGE_COMMAND, run_bridge, set_helper};
 pub use bubblewrap::Bubblewrap;
 pub(crate) use guard::Guard;
-pub use guard::changed_by_us;
+pub use guard::{PutBack, changed_by_us, keep_aside_in};
 pub use memory::remember_in;
+pub use roots::Roots;
 pub use stopped::Stopped;
 
 /// What a child may reach. Everything can be read that is not named unreadable, and nothing can be
@@ -146,10 +150,11 @@ pub fn probe_in_background() {
 }
 
 /// A fence and what holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Sandbox {
     pub layer: Layer,
     pub fence: Fence,
+    roots: Arc<Roots>,
 }
 
 /// Finds the sandbox for whoever starts children, when one is first started: there may be none, and
@@ -187,6 +192,9 @@ pub(crate) struct Cell {
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) enter: Enter,
     pub(crate) guard: Option<Guard>,
+    /// To be kept before the child is let go.
+    #[cfg(target_os = "linux")]
+    pub(crate) meeting: Option<mounted::Meeting>,
     /// The way to the named hosts, for as long as the child lives.
     pub(crate) proxy: Option<Arc<proxy::Proxy>>,
 }
@@ -205,6 +213,29 @@ pub(crate) struct Enter {
 }
 
 impl Sandbox {
+    pub fn new(layer: Layer, fence: Fence) -> Self {
+        let roots = Arc::new(Roots::hold(&fence));
+        Self::around(layer, fence, roots)
+    }
+
+    /// With the folders that have been held since the fence was drawn.
+    pub fn around(layer: Layer, fence: Fence, roots: Arc<Roots>) -> Self {
+        Self { layer, fence, roots }
+    }
+
+    /// What the fence says must not be read and this layer cannot keep from children.
+    pub fn unheld(&self) -> Vec<PathBuf> {
+        #[cfg(target_os = "linux")]
+        if matches!(self.layer, Layer::Landlock(_)) {
+            // Where a root is no longer what it was, nothing is started.
+            return self.roots.check().map_or_else(
+                |_| self.fence.unreadable.clone(),
+                |roots| landlock::unheld(&self.fence, &roots),
+            );
+        }
+        Vec::new()
+    }
+
     /// Everything that this child needs. Fails where the fence cannot be held: then nothing is to be
     /// started.
     pub(crate) fn prepare(&self, directory: &Path) -> io::Result<Cell> {
@@ -219,7 +250,7 @@ impl Sandbox {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "this sandbox is for Linux only"))
             }
             Layer::Seatbelt => {
-                let profile = seatbelt::profile(&self.fence.found());
+                let profile = seatbelt::profile(&self.found()?);
                 let wrapper = (PathBuf::from(seatbelt::PROGRAM), vec!["-p".into(), profile.into()]);
                 // Its rules hold for names that do not exist yet too: nothing needs to be put back.
                 Ok(Cell { wrapper: Some(wrapper), ..Cell::default() })
@@ -231,10 +262,14 @@ impl Sandbox {
     fn in_bubblewrap(&self, program: &Bubblewrap, directory: &Path) -> io::Result<Cell> {
         use std::os::fd::AsRawFd;
 
-        let mut fence = self.fence.found();
+        let mut fence = self.found()?;
         fence.network = self.network();
         let filter = seccomp::for_bubblewrap().into_file()?;
-        let mut arguments = bubblewrap::arguments(&fence, program, &sockets::bound(&fence));
+        let (covered, open): (Vec<_>, _) =
+            self.fence.read_only.iter().cloned().partition(|path| bubblewrap::can_cover(path));
+        fence.read_only = covered;
+        let mounts = bubblewrap::mounts(&fence, &sockets::bound(&fence)?);
+        let mut arguments = bubblewrap::arguments(&fence, program, &mounts);
         let mut cell = Cell::default();
         let mut before: Vec<OsString> = Vec::new();
         if let Network::Hosts(hosts) = &fence.network {
@@ -243,6 +278,13 @@ impl Sandbox {
             arguments.extend(["--ro-bind".into(), socket.clone(), socket]);
             (before, cell.environment) = bridge::command(proxy.path())?;
             cell.proxy = Some(proxy);
+        }
+        // One that has powers of its own hides from us what it does.
+        if !program.is_setuid {
+            let (meeting, words, ends) = mounted::Meeting::new(bubblewrap::wanted(&mounts))?;
+            arguments.extend(words);
+            cell.enter.kept.extend(ends);
+            cell.meeting = Some(meeting);
         }
         arguments.extend(["--seccomp".into(), filter.as_raw_fd().to_string().into()]);
         arguments.extend(["--chdir".into(), directory.into(), "--".into()]);
@@ -253,7 +295,7 @@ impl Sandbox {
             _ => None,
         };
         cell.enter.kept.push(filter);
-        cell.guard = Guard::of(&self.fence, bubblewrap::can_cover);
+        cell.guard = Guard::of(&Fence { read_only: open, ..self.fence.clone() }, |_| false)?;
         cell.wrapper = Some((program.program.clone(), arguments));
         cell.stays = true;
         Ok(cell)
@@ -261,14 +303,29 @@ impl Sandbox {
 
     #[cfg(target_os = "linux")]
     fn in_landlock(&self, version: u32) -> io::Result<Cell> {
-        let fence = self.fence.found();
+        let fence = &self.fence;
         let mut cell = Cell::default();
-        cell.enter.rules = Some(landlock::rules(&fence, version)?);
+        cell.enter.rules = Some(landlock::rules(fence, &self.roots.check()?, version)?);
         // Rules on ports say nothing of addresses: named hosts would be all hosts.
         cell.enter.filter = Some(seccomp::for_landlock(fence.network == Network::On));
         cell.enter.drop_capabilities = true;
-        cell.guard = Guard::of(&self.fence, |_| false);
+        cell.guard = Guard::of(&self.fence, |_| false)?;
         Ok(cell)
+    }
+
+    /// The fence as it is on this machine now: real paths, and none that does not exist, except what must
+    /// not be made.
+    fn found(&self) -> io::Result<Fence> {
+        let real = self.fence.unreadable.iter().filter_map(|path| std::fs::canonicalize(path).ok());
+        let mut unreadable: Vec<_> = real.collect();
+        unreadable.sort();
+        unreadable.dedup();
+        Ok(Fence {
+            writable: self.roots.check()?.iter().map(|root| root.path.clone()).collect(),
+            read_only: self.fence.read_only.clone(),
+            unreadable,
+            network: self.fence.network.clone(),
+        })
     }
 
     /// Whether the fence's network is what the child has: named hosts need a network of its own.
@@ -279,6 +336,16 @@ impl Sandbox {
             }
             (Network::Hosts(_), _) => Network::Off,
             (network, _) => network.clone(),
+        }
+    }
+
+    /// Protected files that a child could change and that are too large to be put back. While there are
+    /// some, the fence is not closed.
+    pub fn unwatched(&self) -> io::Result<Vec<PathBuf>> {
+        match &self.layer {
+            Layer::Bubblewrap(_) => guard::unwatched(&self.fence, bubblewrap::can_cover),
+            Layer::Landlock(_) => guard::unwatched(&self.fence, |_| false),
+            Layer::Seatbelt => Ok(Vec::new()),
         }
     }
 
@@ -293,24 +360,6 @@ impl Fence {
     pub fn allows_write(&self, path: &Path) -> bool {
         let inside = |all: &[PathBuf]| all.iter().any(|own| path.starts_with(own));
         inside(&self.writable) && !inside(&self.read_only) && !inside(&self.unreadable)
-    }
-
-    /// As it is on this machine now: real paths, and none that does not exist, except what must not
-    /// be made.
-    fn found(&self) -> Self {
-        let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
-            let mut all: Vec<_> =
-                paths.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect();
-            all.sort();
-            all.dedup();
-            all
-        };
-        Self {
-            writable: real(&self.writable),
-            read_only: self.read_only.clone(),
-            unreadable: real(&self.unreadable),
-            network: self.network.clone(),
-        }
     }
 }
 
@@ -328,6 +377,9 @@ impl Enter {
             crate::sys::no_new_privileges()?;
         }
         if let Some(rules) = &self.rules {
+            if self.filter.is_some() {
+                rules.allow_terminal()?;
+            }
             rules.restrict()?;
         }
         if self.drop_capabilities {

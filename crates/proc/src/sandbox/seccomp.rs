@@ -62,6 +62,47 @@ const ABSENT: &[libc::c_long] = &[
     libc::SYS_clone3,
 ];
 
+/// Memory, queues and locks that all programs of a user share, by numbers that no rule on files is about.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmdt,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// How a process is scheduled; the first argument says which, 0 being oneself.
+const SCHEDULING: &[libc::c_long] = &[
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+];
+
+/// Likewise; the first argument says of what kind the second is, and the last kind is all of a user.
+const PRIORITIES: &[(libc::c_long, u32)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
+/// Calls that set a mode, and where it stands among their arguments.
+const MODES: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+];
+const FCHMODAT2: libc::c_long = 452;
+/// Whoever runs it is somebody else.
+const SET_ID: u32 = 0o6000;
+
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
@@ -87,22 +128,67 @@ pub(super) fn is_known_machine() -> bool {
 
 /// Inside namespaces: the network and what can be seen are closed already.
 pub(super) fn for_bubblewrap() -> Program {
-    program(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6])
+    program(Code::default(), &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6])
 }
 
 /// Beside rules on files: sockets of other programs cannot be told from a child's own, so there are
 /// none of that kind.
 pub(super) fn for_landlock(network: bool) -> Program {
-    program(if network { &[libc::AF_INET, libc::AF_INET6] } else { &[] })
+    program(without_others(), if network { &[libc::AF_INET, libc::AF_INET6] } else { &[] })
 }
 
-fn program(families: &[i32]) -> Program {
+/// What namespaces would keep apart: other processes and what programs share. And modes of files outside,
+/// which rules on files do not know.
+fn without_others() -> Code {
+    let mut code = Code::default();
+    for call in SHARED {
+        code.when(number(*call), |code| code.refuse(libc::ENOSYS));
+    }
+    code.when(number(libc::SYS_prlimit64), |code| {
+        code.load(AT_ARGUMENTS);
+        code.when(0, Code::allow);
+        // Of another process: looking is allowed, a new limit is not.
+        for half in [16, 20] {
+            code.load(AT_ARGUMENTS + half);
+            code.unless(0, |code| code.refuse(libc::EPERM));
+        }
+        code.allow();
+    });
+    for call in SCHEDULING {
+        code.when(number(*call), |code| {
+            code.load(AT_ARGUMENTS);
+            code.when(0, Code::allow);
+            code.refuse(libc::EPERM);
+        });
+    }
+    for (call, all_of_user) in PRIORITIES {
+        code.when(number(*call), |code| {
+            code.load(AT_ARGUMENTS);
+            code.when(*all_of_user, |code| code.refuse(libc::EPERM));
+            code.load(AT_ARGUMENTS + 8);
+            code.when(0, Code::allow);
+            code.refuse(libc::EPERM);
+        });
+    }
+    for (call, at) in MODES {
+        code.when(number(*call), |code| {
+            code.load(AT_ARGUMENTS + 8 * at);
+            code.jump(BPF_JSET, SET_ID, |code| code.refuse(libc::EPERM));
+            code.allow();
+        });
+    }
+    code
+}
+
+/// `first` is asked before the rest, with the call's number loaded.
+fn program(mut first: Code, families: &[i32]) -> Program {
     let mut code = Code::default();
     code.load(AT_MACHINE);
     code.unless(MACHINE, |code| code.refuse(libc::EPERM));
     code.load(AT_NUMBER);
     #[cfg(target_arch = "x86_64")]
     code.jump(BPF_JGE, X32, |code| code.refuse(libc::EPERM));
+    code.0.append(&mut first.0);
     for call in REFUSED {
         code.when(number(*call), |code| code.refuse(libc::EPERM));
     }
@@ -249,7 +335,8 @@ mod tests {
             AT_MACHINE => MACHINE,
             at => {
                 let argument = arguments[((at - AT_ARGUMENTS) / 8) as usize];
-                u32::try_from(argument & 0xFFFF_FFFF).unwrap()
+                let half = argument >> (8 * (at % 8));
+                u32::try_from(half & 0xFFFF_FFFF).unwrap()
             }
         };
         let (mut at, mut value) = (0, 0);
@@ -311,5 +398,40 @@ mod tests {
         assert_eq!(judge(&open, libc::SYS_socket, local), refused(libc::EACCES));
         assert_eq!(judge(&inside, libc::SYS_socket, internet), SECCOMP_RET_ALLOW);
         assert_eq!(judge(&inside, libc::SYS_socket, local), SECCOMP_RET_ALLOW);
+    }
+
+    #[test]
+    fn beside_rules_on_files_only_ones_own_process_is_changed_and_nobody_becomes_another() {
+        let refused = SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+        let pointer = 0x7fff_0000_0000;
+        let cases = [
+            (libc::SYS_prlimit64, [0, 7, pointer], false),
+            (libc::SYS_prlimit64, [1, 7, 0], false),
+            (libc::SYS_prlimit64, [1, 7, pointer], true),
+            (libc::SYS_prlimit64, [1, 7, 0x1000], true),
+            (libc::SYS_sched_setaffinity, [0, 8, pointer], false),
+            (libc::SYS_sched_setaffinity, [1, 8, pointer], true),
+            (libc::SYS_sched_setscheduler, [1, 0, pointer], true),
+            (libc::SYS_setpriority, [0, 0, 5], false),
+            (libc::SYS_setpriority, [0, 1, 5], true),
+            (libc::SYS_setpriority, [2, 0, 5], true),
+            (libc::SYS_ioprio_set, [1, 0, 5], false),
+            (libc::SYS_ioprio_set, [1, 9, 5], true),
+            (libc::SYS_ioprio_set, [3, 0, 5], true),
+            (libc::SYS_fchmod, [3, 0o755, 0], false),
+            (libc::SYS_fchmod, [3, 0o4755, 0], true),
+            (libc::SYS_fchmodat, [3, pointer, 0o2755], true),
+            (libc::SYS_fchmodat, [3, pointer, 0o1777], false),
+            (FCHMODAT2, [3, pointer, 0o6755], true),
+        ];
+        for (call, arguments, stopped) in cases {
+            let judged = judge(&for_landlock(false), call, arguments);
+            assert_eq!(judged == refused, stopped, "{call} {arguments:?}");
+            assert_eq!(judge(&for_bubblewrap(), call, arguments), SECCOMP_RET_ALLOW, "{call}");
+        }
+        let absent = SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+        for call in SHARED {
+            assert_eq!(judge(&for_landlock(true), *call, [0; 3]), absent, "{call}");
+        }
     }
 }

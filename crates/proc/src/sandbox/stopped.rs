@@ -90,7 +90,7 @@ fn judge(sandbox: &Sandbox, directory: &Path, text: &str) -> Option<Stopped> {
         Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
         _ => real,
     };
-    let fence = sandbox.fence.found();
+    let fence = sandbox.found().ok()?;
     if fence.unreadable.iter().any(|hidden| real.starts_with(hidden)) {
         return Some(Stopped::Read(path));
     }

@@ -4,25 +4,21 @@ use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use serde_json::{Value, json};
 use toolwright_tool::Extent;
 
-use super::{Done, Guard, Host, HostError};
+use super::{Done, Guard, Host, HostError, Permit};
 
 /// A script's memory would not hold more.
 const FILE_CAP_BYTES: u64 = 32 << 20;
 
 /// Entries of one listing.
 const LISTING_CAP: usize = 100_000;
-
-/// All others ask once for what they change.
-pub(super) fn only_looks(op: &str) -> bool {
-    matches!(op, "readFile" | "readdir" | "stat" | "realpath" | "readlink")
-}
 
 impl Host {
     pub(super) async fn file(&self, op: &str, payload: &Value, guard: Option<&dyn Guard>) -> Done {
@@ -35,22 +31,23 @@ impl Host {
             }
             _ => path.clone(),
         };
-        match op {
-            "readFile" => self.may_read(&path, Extent::Single, guard).await?,
+        let permit = match op {
             "readdir" if payload["recursive"] == true => {
                 self.may_read(&path, Extent::Tree, guard).await?;
+                Permit::default()
             }
-            "readdir" | "stat" | "realpath" | "readlink" => {
+            "readFile" | "readdir" | "stat" | "realpath" | "readlink" => {
                 self.may_read(&path, Extent::Single, guard).await?;
+                Permit::default()
             }
             "rename" | "link" => {
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
-                self.may_write(&[&path, &to], op, guard).await?;
+                self.may_write(&[&path, &to], op, guard).await?
             }
             "copy" => {
                 self.may_read(&path, Extent::Tree, guard).await?;
                 let to = self.workspace().resolve(payload["to"].as_str().unwrap_or_default());
-                self.may_write(&[&to], "copy to", guard).await?;
+                self.may_write(&[&to], "copy to", guard).await?
             }
             "remove" if place != path => self.may_write(&[&place, &path], "remove", guard).await?,
             "remove" => self.may_write(&[&path], "remove", guard).await?,
@@ -59,19 +56,27 @@ impl Host {
                 let folder = path.parent().unwrap_or(&path).to_owned();
                 let target = payload["target"].as_str().unwrap_or_default();
                 let leads = self.workspace().resolve_in(&folder, target);
-                self.may_write(&[&place, &leads], "link", guard).await?;
+                self.may_write(&[&place, &leads], "link", guard).await?
             }
             _ => self.may_write(&[&path], "write", guard).await?,
-        }
+        };
         let workspace = std::sync::Arc::clone(self.workspace());
         let (op, payload) = (op.to_owned(), payload.clone());
         let work = move || {
             let to = workspace.resolve(payload["to"].as_str().unwrap_or_default());
-            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, &op, &path))
+            let call = payload["syscall"].as_str().unwrap_or(&op);
+            perform(&op, &path, &place, &to, &payload).map_err(|e| said(&e, call, &path))
         };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(done) => done,
-            Err(e) => Err(HostError::from(e.to_string())),
+        // Goes on if nobody waits any more: a write that has begun is not stopped, and what it did is
+        // known only after it.
+        let work = tokio::spawn(async move {
+            let done = tokio::task::spawn_blocking(work).await;
+            permit.end().await;
+            done
+        });
+        match work.await {
+            Ok(Ok(done)) => done,
+            Ok(Err(e)) | Err(e) => Err(HostError::from(e.to_string())),
         }
     }
 }
@@ -145,11 +150,15 @@ fn perform(op: &str, path: &Path, place: &Path, to: &Path, payload: &Value) -> i
         "utimes" => {
             let time = |key: &str| {
                 let ms = payload[key].as_f64().unwrap_or(0.0).clamp(0.0, 1e14);
-                UNIX_EPOCH + Duration::from_secs_f64(ms / 1e3)
+                let time = Duration::from_secs_f64(ms / 1e3);
+                let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+                Timespec { tv_sec: seconds, tv_nsec: i64::from(time.subsec_nanos()) }
             };
             let times =
-                fs::FileTimes::new().set_accessed(time("atimeMs")).set_modified(time("mtimeMs"));
-            fs::File::open(path)?.set_times(times).map(|()| Value::Null)
+                Timestamps { last_access: time("atimeMs"), last_modification: time("mtimeMs") };
+            // By its name: to open a pipe is to wait for its other end.
+            utimensat(CWD, path, &times, AtFlags::empty())?;
+            Ok(Value::Null)
         }
         "rename" => fs::rename(path, to).map(|()| Value::Null),
         "copy" => copy(path, to, payload["recursive"] == true).map(|()| Value::Null),
@@ -289,8 +298,8 @@ fn list(folder: &Path, before: &str, recursive: bool, found: &mut Vec<Value>) ->
     Ok(())
 }
 
-/// As Node says it: a code, words, and the path.
-fn said(error: &io::Error, op: &str, path: &Path) -> HostError {
+/// As Node says it: a code, words, the system's call and the path.
+fn said(error: &io::Error, call: &str, path: &Path) -> HostError {
     let (code, words) = match error.kind() {
         ErrorKind::NotFound => ("ENOENT", "no such file or directory".to_owned()),
         ErrorKind::PermissionDenied => ("EACCES", "permission denied".to_owned()),
@@ -301,5 +310,10 @@ fn said(error: &io::Error, op: &str, path: &Path) -> HostError {
         ErrorKind::StorageFull => ("ENOSPC", "no space left on device".to_owned()),
         _ => ("EIO", error.to_string()),
     };
-    HostError { message: format!("{code}: {words}, {op} '{}'", path.display()), code: Some(code) }
+    let mut more = json!({ "syscall": call, "path": path });
+    if let Some(number) = error.raw_os_error() {
+        more["errno"] = json!(-number);
+    }
+    let message = format!("{code}: {words}, {call} '{}'", path.display());
+    HostError { message, code: Some(code), more }
 }

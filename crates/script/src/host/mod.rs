@@ -3,6 +3,7 @@
 
 mod files;
 mod net;
+mod permit;
 mod process;
 
 use std::collections::BTreeMap;
@@ -16,17 +17,15 @@ use serde_json::{Value, json};
 use toolwright_proc::sandbox::Find;
 use toolwright_tool::{Access, Extent, Plan, Workspace};
 
+pub use permit::Permit;
+
 /// Notices that wait to be shown.
 const NOTICES_CAP: usize = 64;
 
 /// Whoever decides what a script may do, and hears how it gets on.
 pub trait Guard: Send + Sync {
     /// Must be allowed before it happens; the words of a refusal reach the script.
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>>;
-    /// A change of a file that was asked for has happened, or cannot.
-    fn done(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>>;
     fn progress(&self, _text: &str) {}
     /// Another tool, for scripts that may call them.
     fn call_tool<'a>(
@@ -79,17 +78,23 @@ pub struct Host {
 pub(crate) struct HostError {
     message: String,
     code: Option<&'static str>,
+    /// Fields of its own.
+    more: Value,
 }
 
 impl HostError {
+    fn coded(code: &'static str, message: String) -> Self {
+        Self { message, code: Some(code), more: Value::Null }
+    }
+
     pub(crate) fn to_json(&self) -> Value {
-        json!({ "message": self.message, "code": self.code })
+        json!({ "message": self.message, "code": self.code, "more": self.more })
     }
 }
 
 impl From<String> for HostError {
     fn from(message: String) -> Self {
-        Self { message, code: None }
+        Self { message, code: None, more: Value::Null }
     }
 }
 
@@ -189,11 +194,7 @@ impl Host {
         guard: Option<Arc<dyn Guard>>,
     ) -> Done {
         if let Some(op) = op.strip_prefix("fs.") {
-            let done = self.file(op, &payload, guard.as_deref()).await;
-            if let Some(guard) = guard.filter(|_| !files::only_looks(op)) {
-                guard.done().await;
-            }
-            return done;
+            return self.file(op, &payload, guard.as_deref()).await;
         }
         match op {
             "sleep" => {
@@ -240,7 +241,7 @@ impl Host {
             read_only: false,
         };
         let accesses = patterns.into_iter().map(access).collect();
-        ask(guard, Plan::new(summary, accesses)).await?;
+        drop(ask(guard, Plan::new(summary, accesses)).await?);
         Ok(Value::Null)
     }
 
@@ -265,7 +266,7 @@ impl Host {
         }
         let summary = format!("read {}", self.workspace().relative(path));
         let access = Access::Read { path: path.to_owned(), extent };
-        ask(guard, Plan::new(summary, vec![access])).await
+        ask(guard, Plan::new(summary, vec![access])).await.map(drop)
     }
 
     async fn may_write(
@@ -273,7 +274,7 @@ impl Host {
         paths: &[&Path],
         what: &str,
         guard: Option<&dyn Guard>,
-    ) -> Result<(), HostError> {
+    ) -> Result<Permit, HostError> {
         let named: Vec<String> = paths.iter().map(|p| self.workspace().relative(p)).collect();
         let access = |path: &&Path| Access::Write {
             path: (*path).to_owned(),
@@ -291,10 +292,10 @@ fn milliseconds(ms: f64) -> Option<Duration> {
 
 fn nobody() -> HostError {
     let message = "nothing outside the script can be reached while nobody calls it".to_owned();
-    HostError { message, code: Some("EACCES") }
+    HostError::coded("EACCES", message)
 }
 
-async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<(), HostError> {
+async fn ask(guard: Option<&dyn Guard>, plan: Plan) -> Result<Permit, HostError> {
     let guard = guard.ok_or_else(nobody)?;
-    guard.ask(plan).await.map_err(|message| HostError { message, code: Some("EACCES") })
+    guard.ask(plan).await.map_err(|message| HostError::coded("EACCES", message))
 }

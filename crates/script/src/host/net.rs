@@ -35,7 +35,7 @@ impl Host {
         let client = client.as_ref().map_err(|e| HostError::from(e.clone()))?;
         for hop in 0..=REDIRECTS {
             let access = Access::Fetch { permission: "webfetch", url: url.to_string() };
-            ask(guard, Plan::new(format!("{method} {url}"), vec![access])).await?;
+            let _permit = ask(guard, Plan::new(format!("{method} {url}"), vec![access])).await?;
             let mut request = client.request(method.clone(), url.clone()).headers(headers.clone());
             if let Some(body) = &body {
                 request = request.body(body.clone());

@@ -26,7 +26,7 @@ impl Host {
         };
         let is_inside = self.workspace().contains(&directory);
         let access = Access::Execute { command: command.clone(), directory: directory.clone() };
-        ask(guard, Plan::new(command.clone(), vec![access])).await?;
+        let _permit = ask(guard, Plan::new(command.clone(), vec![access])).await?;
         let shell = self.program("bash").or_else(|| self.program("sh"));
         let shell =
             shell.ok_or_else(|| HostError::from("there is no shell on this machine".to_owned()))?;
@@ -57,7 +57,7 @@ impl Host {
         let Some(ended) = ran.ended else {
             let message =
                 format!("the command took longer than {} s and was ended", limit.as_secs_f64());
-            return Err(HostError { message, code: Some("ETIMEDOUT") });
+            return Err(HostError::coded("ETIMEDOUT", message));
         };
         let (code, signal) = match ended {
             Ended::Exit(code) => (code, None),

@@ -11,7 +11,7 @@
   const contentOf = (options) => (value) => {
     const bytes = Buffer.from(H.decodeBase64(value));
     const encoding = encodingOf(options);
-    return encoding ? bytes.toString(encoding) : bytes;
+    return encoding && encoding !== "buffer" ? bytes.toString(encoding) : bytes;
   };
   class Entry {
     isFile() {
@@ -79,9 +79,16 @@
     truncate: (file, length = 0) => ["writeFile", { path: at(file), data: H.encodeBase64(new Uint8Array(fs.readFileSync(file)).slice(0, length)) }, same],
     mkdtemp: (prefix) => ["mkdtemp", { path: at(prefix) }, same],
   };
+  // What the system's own calls are named in errors, where that is another word.
+  const SYSTEM = { readFile: "open", writeFile: "open", appendFile: "open", truncate: "open", readdir: "scandir", rm: "lstat", copyFile: "copyfile", utimes: "utime" };
+  const named = (name, operation) => (...given) => {
+    const [op, payload, make] = operation(...given);
+    return [op, { ...payload, syscall: SYSTEM[name] ?? name }, make];
+  };
   const promises = {};
   const fs = { promises, constants: { F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1 }, Stats, Dirent };
-  for (const [name, operation] of Object.entries(operations)) {
+  for (const [name, plain] of Object.entries(operations)) {
+    const operation = named(name, plain);
     promises[name] = async (...given) => {
       const [op, payload, make] = operation(...given);
       return make(await host(`fs.${op}`, payload));
@@ -127,7 +134,7 @@
     const stream = Object.assign(new Emitter(), { path: file, setEncoding() {}, close() {} });
     const encoding = encodingOf(options);
     promises.readFile(file, encoding).then((data) => (stream.emit("open"), stream.emit("data", data), stream.emit("end"), stream.emit("close")), (error) => stream.emit("error", error));
-    stream.pipe = (target) => (promises.readFile(file).then((data) => (target.write(data), target.end()), (error) => stream.emit("error", error)), target);
+    stream.pipe = (target) => (target.emit?.("pipe", stream), promises.readFile(file).then((data) => (target.write(data), target.end()), (error) => stream.emit("error", error)), target);
     return stream;
   };
   // Nothing is watched: what is asked for each time is always new.

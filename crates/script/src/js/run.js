@@ -60,15 +60,55 @@
       return { error, status: null, signal: null, stdout: "", stderr: "" };
     }
   };
+  // What a child is given, all of it before it begins. `all` comes when that is known: at the end of it, a moment
+  // after the start where nobody says anything, or when somebody who began has nothing more to say for a while.
+  const SOON_MS = 10;
+  const QUIET_MS = 1000;
+  const inputOf = () => {
+    const pieces = [];
+    let [words, piped, over, end] = [0, false, false];
+    const ended = new Promise((go) => (end = go));
+    const stdin = new Emitter();
+    const take = (data, encoding) => {
+      words++;
+      if (!over) return pieces.push(typeof data === "string" ? Buffer.from(data, typeof encoding === "string" ? encoding : "utf8") : bytesOf(data));
+      stdin.emit("error", Object.assign(new Error("write EPIPE: the child has begun without it"), { code: "EPIPE", syscall: "write" }));
+    };
+    const called = (given) => given.find((one) => typeof one === "function")?.();
+    Object.assign(stdin, {
+      writable: true,
+      write: (data, ...more) => (take(data, more[0]), called(more), true),
+      end: (...given) => {
+        if (given[0] !== undefined && given[0] !== null && typeof given[0] !== "function") take(given[0], given[1]);
+        over = true;
+        end();
+        called(given);
+        return stdin;
+      },
+      destroy: () => stdin.end(),
+      setDefaultEncoding: () => stdin,
+    });
+    stdin.on("pipe", () => (piped = true));
+    const all = async () => {
+      for (let heard = -1; !over && (piped || heard !== words); ) {
+        heard = words;
+        await Promise.race(piped ? [ended] : [ended, host("sleep", { ms: words ? QUIET_MS : SOON_MS })]);
+      }
+      over = true;
+      return pieces.length ? Buffer.concat(pieces) : undefined;
+    };
+    return { stdin, all };
+  };
   // Its output comes in one piece, when it has ended.
   const spawn = (file, args, options) => {
     const [list, more] = split(args, options);
     const child = new Emitter();
-    const input = [];
+    const closed = ["ignore", "inherit"].includes(Array.isArray(more?.stdio) ? more.stdio[0] : more?.stdio);
+    const { stdin, all } = closed ? { stdin: null, all: async () => undefined } : inputOf();
     Object.assign(child, {
       stdout: Object.assign(new Emitter(), { setEncoding() {} }),
       stderr: Object.assign(new Emitter(), { setEncoding() {} }),
-      stdin: { write: (data) => void input.push(bytesOf(data)), end: (data) => data !== undefined && input.push(bytesOf(data)), on() {} },
+      stdin,
       kill: () => false,
       unref() {},
       ref() {},
@@ -76,8 +116,8 @@
     const command = more?.shell ? [file, ...list].join(" ") : line(file, list);
     queueMicrotask(async () => {
       try {
-        const given = input.length ? { ...more, input: Buffer.concat(input) } : more;
-        const result = outcome(await until(more?.signal, host("run", runOptions(command, given))));
+        const input = await until(more?.signal, all());
+        const result = outcome(await until(more?.signal, host("run", runOptions(command, input ? { ...more, input } : more))));
         for (const name of ["stdout", "stderr"]) {
           if (result[name].length) child[name].emit("data", result[name]);
           child[name].emit("end");

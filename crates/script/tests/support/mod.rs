@@ -10,7 +10,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolwright_script::{CallTerms, Guard, Host, HostOptions, Kind, Script, ScriptError};
+use toolwright_script::{
+    CallTerms, Guard, Host, HostOptions, Kind, Limit, Permit, Script, ScriptError,
+};
 use toolwright_tool::{Plan, Workspace};
 
 pub struct Shop {
@@ -25,10 +27,11 @@ struct Clerk {
 }
 
 impl Guard for Clerk {
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>> {
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>> {
         let refused = self.refuse.is_some_and(|word| plan.summary.contains(word));
         self.asked.lock().unwrap().push(plan.summary.clone());
-        let answer = if refused { Err(format!("refused: {}", plan.summary)) } else { Ok(()) };
+        let answer =
+            if refused { Err(format!("refused: {}", plan.summary)) } else { Ok(Permit::default()) };
         std::future::ready(answer).boxed()
     }
 }
@@ -104,8 +107,11 @@ impl Shop {
         deadline: Duration,
     ) -> Result<String, ScriptError> {
         let context = serde_json::json!({ "sessionID": "s", "messageID": "", "agent": "build" });
-        let terms =
-            CallTerms { guard: Some(self.guard()), deadline, cancel: CancellationToken::new() };
+        let terms = CallTerms {
+            guard: Some(self.guard()),
+            limit: Limit::Whole(deadline),
+            cancel: CancellationToken::new(),
+        };
         let result = script.call_tool(name, args, context, terms).await?;
         Ok(result["output"].as_str().unwrap_or_default().to_owned())
     }

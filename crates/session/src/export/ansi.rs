@@ -14,7 +14,7 @@ struct Look {
 }
 
 /// The words alone.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
     }
@@ -129,25 +129,44 @@ fn sequence(
 }
 
 fn coloured(parameters: &str, mut look: Look) -> Look {
-    let mut numbers = parameters.split([';', ':']).map(|n| n.parse::<u16>().unwrap_or(0));
-    while let Some(number) = numbers.next() {
-        match number {
+    // Not about colours, though it ends as they do: which keys are told, for one.
+    if parameters.starts_with(['<', '=', '>', '?']) {
+        return look;
+    }
+    let mut given = parameters.split(';');
+    while let Some(parameter) = given.next() {
+        // What follows a colon belongs to what stands before it.
+        let (first, details) = match parameter.split_once(':') {
+            Some((first, details)) => (first, Some(details)),
+            None => (parameter, None),
+        };
+        let mut colour = || match details {
+            Some(details) => extended(&mut without_space(details)),
+            None => extended(&mut given.by_ref().map(number)),
+        };
+        match number(first) {
+            38 => look.ink = colour(),
+            48 => look.paper = colour(),
+            // Of the line below, which has the colour of its text here.
+            58 => {
+                colour();
+            }
+            4 => look.underline = details != Some("0"),
+            // None that we know has details.
+            _ if details.is_some() => {}
             0 => look = Look::default(),
             1 => look.bold = true,
             2 => look.dim = true,
             3 => look.italic = true,
-            4 => look.underline = true,
             7 => look.inverse = true,
             22 => (look.bold, look.dim) = (false, false),
             23 => look.italic = false,
             24 => look.underline = false,
             27 => look.inverse = false,
-            30..=37 => look.ink = u8::try_from(number - 30).ok(),
-            90..=97 => look.ink = u8::try_from(number - 82).ok(),
-            40..=47 => look.paper = u8::try_from(number - 40).ok(),
-            100..=107 => look.paper = u8::try_from(number - 92).ok(),
-            38 => look.ink = extended(&mut numbers),
-            48 => look.paper = extended(&mut numbers),
+            plain @ 30..=37 => look.ink = u8::try_from(plain - 30).ok(),
+            bright @ 90..=97 => look.ink = u8::try_from(bright - 82).ok(),
+            plain @ 40..=47 => look.paper = u8::try_from(plain - 40).ok(),
+            bright @ 100..=107 => look.paper = u8::try_from(bright - 92).ok(),
             39 => look.ink = None,
             49 => look.paper = None,
             _ => {}
@@ -156,11 +175,26 @@ fn coloured(parameters: &str, mut look: Look) -> Look {
     look
 }
 
+/// What is left out is zero; what is no number means nothing, as those beyond all that mean something.
+fn number(text: &str) -> u16 {
+    text.parse().unwrap_or(if text.is_empty() { 0 } else { u16::MAX })
+}
+
+/// The numbers of a colour. Behind the two of `2:SPACE:RED:GREEN:BLUE` the space is named, or is left out
+/// with its place or without.
+fn without_space(details: &str) -> impl Iterator<Item = u16> {
+    let has_space = details.starts_with("2:") && details.split(':').count() > 4;
+    let numbers = details.split(':').enumerate();
+    numbers.filter(move |(at, _)| !has_space || *at != 1).map(|(_, text)| number(text))
+}
+
 /// One of 256, or any: the nearest of the sixteen that both themes have.
 fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<u8> {
-    let (red, green, blue) = match numbers.next()? {
+    let form = numbers.next()?;
+    let mut part = || numbers.next().map(|part| part.min(255));
+    let (red, green, blue) = match form {
         5 => {
-            let number = numbers.next()?;
+            let number = part()?;
             match number {
                 0..=15 => return u8::try_from(number).ok(),
                 16..=231 => {
@@ -169,12 +203,12 @@ fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<u8> {
                     (step(cube / 36), step(cube / 6 % 6), step(cube % 6))
                 }
                 _ => {
-                    let grey = 8 + number.saturating_sub(232).min(23) * 10;
+                    let grey = 8 + (number - 232) * 10;
                     (grey, grey, grey)
                 }
             }
         }
-        2 => (numbers.next()?, numbers.next()?, numbers.next()?),
+        2 => (part()?, part()?, part()?),
         _ => return None,
     };
     let high = red.max(green).max(blue);
@@ -224,10 +258,40 @@ mod tests {
             ("\u{1b}[", ""),
             ("\u{1b}", ""),
             ("\u{1b}[999;38;5mx", "x"),
+            // Numbers beyond those of colours.
+            ("\u{1b}[38;2;40000;0;0mx", "<span class=\"f1\">x</span>"),
+            ("\u{1b}[48;2;0;99999;65535mx", "<span class=\"g6\">x</span>"),
+            ("\u{1b}[38;5;40000;1mx", "<span class=\"fb\">x</span>"),
+            ("\u{1b}[1;70000mx", "<span class=\"fb\">x</span>"),
+            // Details behind colons, with and without a colour space; lines below of any shape and colour.
+            ("\u{1b}[38:5:196mx", "<span class=\"f1\">x</span>"),
+            ("\u{1b}[38:2::255:0:4mx", "<span class=\"f1\">x</span>"),
+            ("\u{1b}[1;48:2:0:200:10;3mx", "<span class=\"g2 fb fi\">x</span>"),
+            ("\u{1b}[4:3mx\u{1b}[4:0my", "<span class=\"fu\">x</span>y"),
+            ("\u{1b}[58;5;1mx\u{1b}[58;2;1;2;3my\u{1b}[58:2::1:2:3mz", "xyz"),
+            ("\u{1b}[58;5;1;31mx", "<span class=\"f1\">x</span>"),
+            ("\u{1b}[1:2mx", "x"),
+            // Not about colours.
+            ("\u{1b}[>4;2mx\u{1b}[?1my\u{1b}[=1m\u{1b}[<1mz", "xyz"),
         ];
         for (given, wanted) in table {
             assert_eq!(marked(given), wanted, "{given:?}");
         }
         assert_eq!(plain("\u{1b}[31mred\u{1b}[0m\r\n"), "red\n");
+    }
+
+    proptest::proptest! {
+        /// Whatever a program writes, its words are shown and its sequences are not.
+        #[test]
+        fn no_sequence_is_too_odd(text in "(\u{1b}\\[[<>?]?([34]8|58|4|[0-9]{0,6})([;:][0-9 ]{0,6}){0,6}m|[\u{1b}\r\n\u{8}a\\[\\]K;m(])*") {
+            let words = plain(&text);
+            proptest::prop_assert!(is_plain(&words));
+            let mut marked = marked(&text, str::to_owned).replace("</span>", "");
+            while let Some(start) = marked.find("<span") {
+                let end = marked[start..].find('>').unwrap();
+                marked.replace_range(start..=start + end, "");
+            }
+            proptest::prop_assert_eq!(marked, words);
+        }
     }
 }

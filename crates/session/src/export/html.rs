@@ -258,6 +258,6 @@ fn escaped(text: &str) -> String {
 }
 
 /// Marks that change the direction of what follows: they make text read as what it is not.
-fn turns_text(letter: char) -> bool {
+pub fn turns_text(letter: char) -> bool {
     matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,7 +1,7 @@
 //! Sessions for other programs and for people: OpenCode's export form, Markdown, and one HTML page. The
 //! last two are made from the first, so that what is left out of it is left out everywhere.
 
-mod ansi;
+pub(crate) mod ansi;
 mod html;
 mod json;
 mod markdown;
@@ -37,7 +37,7 @@ impl Store {
     }
 }
 
-pub use html::page;
+pub use html::{page, turns_text};
 pub(crate) use json::OWN;
 pub use markdown::document;
 pub use sanitize::sanitized;

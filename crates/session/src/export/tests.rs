@@ -266,6 +266,22 @@ fn without_what_was_said_the_shape_stays() {
 }
 
 #[test]
+fn each_colour_of_a_page_is_said_once_for_light_and_for_dark() {
+    let style = include_str!("page.css");
+    let mut said: Vec<&str> = style.lines().filter_map(|l| l.trim().strip_prefix("--")).collect();
+    assert!(said.iter().all(|line| line.contains(": light-dark(#")), "{said:?}");
+    said.iter_mut().for_each(|line| *line = line.split(':').next().unwrap_or_default());
+    let count = said.len();
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), count);
+    for used in style.split("var(--").skip(1) {
+        let name = used.split(')').next().unwrap_or_default();
+        assert!(said.contains(&name), "{name} is no colour");
+    }
+}
+
+#[test]
 fn nothing_in_a_page_can_run_or_load() {
     let place = place();
     let html = page(&place.form);

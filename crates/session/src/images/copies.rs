@@ -4,7 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -15,6 +15,7 @@ use super::known::{Content, Difference, Known};
 use super::scan::{Facts, Kind, ScanError};
 use super::state::Hash;
 use super::store::Images;
+use crate::held::PRIVATE_FILE;
 
 /// Larger files are kept one by one.
 pub(super) const COPY_CAP_BYTES: u64 = 128 << 10;
@@ -60,7 +61,9 @@ impl Copies {
             None => tempfile::tempfile()?,
             Some(path) => {
                 std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-                OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?
+                let mut how = OpenOptions::new();
+                let how = how.read(true).write(true).create(true).truncate(true);
+                how.mode(PRIVATE_FILE).open(path)?
             }
         };
         Ok(Self { file, end: AtomicU64::new(0) })

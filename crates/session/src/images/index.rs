@@ -87,7 +87,10 @@ impl Index {
 /// SHA-1, unless the repository says otherwise.
 fn object_bytes(folder: &Path) -> usize {
     let common = fs::read_to_string(folder.join("commondir"));
-    let common = common.map_or_else(|_| folder.to_owned(), |text| folder.join(text.trim()));
+    let common = common.map_or_else(
+        |_| folder.to_owned(),
+        |text| folder.join(text.trim_end_matches(['\n', '\r'])),
+    );
     let config = fs::read_to_string(common.join("config")).unwrap_or_default().to_lowercase();
     let compact: String = config.split_whitespace().collect();
     if compact.contains("objectformat=sha256") { 32 } else { 20 }

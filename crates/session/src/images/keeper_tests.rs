@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -202,6 +203,20 @@ async fn what_a_job_changes_later_is_noted_when_it_is_seen() {
     let later = rig.keeper.seen_later().await.unwrap();
     assert_eq!(names(&rig, &later), ["b"]);
     assert!(rig.keeper.seen_later().await.is_none());
+}
+
+#[tokio::test]
+async fn copies_of_files_are_nobody_elses_business() {
+    let mut rig = Rig::new();
+    rig.put("a", "one");
+    rig.say("go");
+    let reach = Reach { what: "x".into(), anything: true, ..Reach::default() };
+    let (ticket, _) = rig.keeper.before(reach).await;
+    for name in ["memory", "memory.copies"] {
+        let kept = Store::outputs(&rig.log).join(name);
+        assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    rig.keeper.after(ticket, false).await;
 }
 
 #[tokio::test]

@@ -168,10 +168,11 @@ impl Builder {
         writer.end_turn();
         let mut notices: Vec<String> =
             self.left_out.iter().map(|(what, count)| format!("left out: {count} {what}")).collect();
-        if writer.unanswered > 0 {
-            let count = writer.unanswered;
-            notices.push(format!("{count} calls had no result and count as interrupted"));
-        }
+        notices.extend(match writer.unanswered {
+            0 => None,
+            1 => Some("1 call had no result and counts as interrupted".to_owned()),
+            count => Some(format!("{count} calls had no result and count as interrupted")),
+        });
         (writer.entries, notices)
     }
 }

@@ -70,7 +70,9 @@ fn what_the_program_wrote_in_a_persons_name_is_told_from_what_the_person_said() 
         user(
             "m2",
             "m",
-            json!("<local-command-stdout>Set model to \u{1b}[1mx\u{1b}[22m</local-command-stdout>"),
+            json!(
+                "<local-command-stdout>\u{1b}]0;title\u{7}Set model to \u{1b}[1mx\u{1b}[22m</local-command-stdout>"
+            ),
         ),
         user("b", "m2", json!("<bash-input>ls</bash-input>")),
         user("b2", "b", json!("<bash-stdout>a.txt</bash-stdout><bash-stderr></bash-stderr>")),
@@ -280,7 +282,7 @@ fn the_files_of_agents_go_with_the_session_that_they_worked_for() {
     fs::write(at("s-1/notes.json"), "{}").unwrap();
     for path in [folder.path().to_owned(), at("s-1.jsonl")] {
         let sources = Source::find(&path).unwrap();
-        let found: Vec<Foreign> = sources.iter().flat_map(Source::read).collect();
+        let found: Vec<Foreign> = sources.into_iter().flat_map(Source::read).collect();
         assert_eq!(found.len(), 1, "{path:?}");
         let taken = taken_from(&found[0]);
         let children = taken.store.children(&taken.session.header);
@@ -295,6 +297,24 @@ fn the_files_of_agents_go_with_the_session_that_they_worked_for() {
     // By itself it is a session too, and not the one that it worked for.
     let alone = read(&worker("one", "Count words")).unwrap();
     assert_eq!(alone.id, "one");
+}
+
+#[test]
+fn a_first_line_without_end_is_not_read_to_learn_whose_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let work = |id: &str, prompt: &str| {
+        let mut asked = user(id, "", json!(prompt));
+        asked["isSidechain"] = json!(true);
+        asked["agentId"] = json!(id);
+        fs::write(at(&format!("agent-{id}.jsonl")), lines(&[asked])).unwrap();
+    };
+    fs::write(at("s-1.jsonl"), lines(&[user("u", "", json!("Count"))])).unwrap();
+    work("one", "Count words");
+    work("two", &"words ".repeat(3 << 20));
+    let sources = Source::find(folder.path()).unwrap();
+    let names: Vec<_> = sources.iter().map(|source| source.name.clone()).collect();
+    assert_eq!(names, [at("s-1.jsonl"), at("agent-two.jsonl")]);
 }
 
 #[test]

@@ -44,7 +44,10 @@ impl Database {
         for row in self.rows(query, session)? {
             let id = row.get("id").cloned().unwrap_or_default();
             let mut message = read(row.get("data").unwrap_or(&Value::Null));
-            message["id"] = id.clone();
+            // What is no message is for whoever reads it to count.
+            if let Some(message) = message.as_object_mut() {
+                message.insert("id".to_owned(), id.clone());
+            }
             let query = "select data from part where message_id = ?1 order by id";
             let parts = self.rows(query, id.as_str().unwrap_or_default())?;
             let parts = parts.iter().map(|row| read(row.get("data").unwrap_or(&Value::Null)));

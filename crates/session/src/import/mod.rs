@@ -11,6 +11,7 @@ mod pi;
 mod source;
 #[cfg(test)]
 mod source_tests;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -152,9 +153,11 @@ pub fn read_with(bytes: &[u8], workers: &[Vec<u8>]) -> Result<Foreign, ImportErr
     } else {
         return Err(ImportError::Unknown);
     };
-    if broken > 0 {
-        foreign.notices.push(format!("{broken} lines could not be read and are missing"));
-    }
+    foreign.notices.extend(match broken {
+        0 => None,
+        1 => Some("1 line could not be read and is missing".to_owned()),
+        count => Some(format!("{count} lines could not be read and are missing")),
+    });
     Ok(foreign)
 }
 

@@ -34,6 +34,10 @@ pub(super) fn read(whole: &Value) -> Result<Foreign, ImportError> {
     }
     for message in &messages[..undone.unwrap_or(messages.len())] {
         let (info, parts) = (&message["info"], &message["parts"]);
+        if !info.is_object() {
+            builder.left_out("messages that cannot be read");
+            continue;
+        }
         begins.insert(text(&info["id"]), builder.items());
         let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
         match text(&info["role"]) {
@@ -100,7 +104,7 @@ fn user(builder: &mut Builder, info: &Value, parts: &[Value], begins: &HashMap<&
                 });
                 return;
             }
-            other => builder.left_out(format!("parts of the kind \"{other}\"")),
+            other => strange(builder, other),
         }
     }
     if !content.is_empty() || notes.is_empty() {
@@ -174,7 +178,7 @@ fn assistant(builder: &mut Builder, info: &Value, parts: &[Value]) {
                 }
             }
             "step-start" | "snapshot" | "patch" => {}
-            other => builder.left_out(format!("parts of the kind \"{other}\"")),
+            other => strange(builder, other),
         }
     }
     answer.cost = price(own_cost, priced);
@@ -187,6 +191,13 @@ fn assistant(builder: &mut Builder, info: &Value, parts: &[Value]) {
         }
     }
     builder.pieces.push(Piece::Answer(answer));
+}
+
+fn strange(builder: &mut Builder, kind: &str) {
+    match kind {
+        "" => builder.left_out("parts that cannot be read"),
+        kind => builder.left_out(format!("parts of the kind \"{kind}\"")),
+    }
 }
 
 /// When the answer was whole and its calls could begin.

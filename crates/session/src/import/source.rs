@@ -1,7 +1,7 @@
 //! Where other programs keep their sessions: a file, a file with those of its agents beside it, a folder
 //! of small files, or a database.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -9,12 +9,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::build::text;
 use super::database::Database;
+use super::stored::{Stored, id_of};
 use super::{Foreign, ImportError, opencode, read_with};
-use crate::import::build::text;
 
 /// Folders within folders that are looked through.
 const DEPTH_CAP: usize = 8;
+
+/// What is read of a file to learn whose it is. The first line of an agent is what it was asked, images
+/// and all.
+const FIRST_LINE_CAP_BYTES: u64 = 16 << 20;
 
 /// One session that could be imported.
 pub struct Source {
@@ -25,24 +30,9 @@ pub struct Source {
 
 enum Kind {
     File { workers: Vec<PathBuf> },
-    Stored(Stored),
+    Stored(Arc<Stored>),
     Row { database: Arc<Database>, session: String },
-}
-
-/// OpenCode's folders of small files, as they were before its database.
-struct Stored {
-    info: PathBuf,
-    /// Those of the whole folder, for the sessions of agents.
-    all: Arc<BTreeMap<String, PathBuf>>,
-    layout: Layout,
-}
-
-#[derive(Clone)]
-struct Layout {
-    messages: PathBuf,
-    parts: PathBuf,
-    /// The parts of a message lie in a folder of its session.
-    by_session: bool,
+    Unreadable(ImportError),
 }
 
 impl Source {
@@ -56,13 +46,22 @@ impl Source {
             };
         }
         let mut found = Vec::new();
-        for database in entries(path).into_iter().filter(|file| is_named_database(file)) {
-            found.extend(rows(&database)?);
+        for name in entries(path).into_iter().filter(|file| is_named_database(file)) {
+            match rows(&name) {
+                Ok(rows) => found.extend(rows),
+                Err(ImportError::Unknown) => {}
+                Err(error) => found.push(Self { name, kind: Kind::Unreadable(error) }),
+            }
         }
+        // A later version takes over the sessions of an earlier one, and leaves those where they were.
+        let mut known: HashSet<String> = found.iter().filter_map(row_of).collect();
         let inner =
             entries(&path.join("project")).into_iter().map(|project| project.join("storage"));
         for root in [path.to_owned(), path.join("storage")].into_iter().chain(inner) {
-            found.extend(stored(&root));
+            let Some((stored, own)) = Stored::open(&root) else { continue };
+            let stored = Arc::new(stored);
+            let new = own.into_iter().filter(|file| known.insert(id_of(file).to_owned()));
+            found.extend(new.map(|name| Self { name, kind: Kind::Stored(Arc::clone(&stored)) }));
         }
         if !found.is_empty() {
             return Ok(found);
@@ -74,21 +73,20 @@ impl Source {
     }
 
     fn file(path: &Path) -> Self {
-        let workers = match path.parent() {
-            Some(folder) => {
-                let beside = entries(folder).into_iter().chain(entries(&agents_of(path)));
-                let beside: Vec<PathBuf> = beside.filter(|file| is_agents(file)).collect();
-                let own = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-                let works = |file: &PathBuf| file != path && employer(file).as_deref() == Some(own);
-                beside.into_iter().filter(works).collect()
-            }
-            None => Vec::new(),
+        // A name alone is in the folder where we are.
+        let named = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = named.unwrap_or(Path::new("."));
+        let own = id_of(path);
+        let works = |file: &PathBuf| {
+            is_agents(file) && id_of(file) != own && employer(file).as_deref() == Some(own)
         };
+        let beside = entries(folder).into_iter().chain(entries(&agents_of(path)));
+        let workers = beside.filter(works).collect();
         Self { name: path.to_owned(), kind: Kind::File { workers } }
     }
 
-    pub fn read(&self) -> Result<Foreign, ImportError> {
-        match &self.kind {
+    pub fn read(self) -> Result<Foreign, ImportError> {
+        match self.kind {
             Kind::File { workers } => {
                 let bytes = match self.name.to_str() {
                     Some("-") => {
@@ -101,13 +99,14 @@ impl Source {
                 let workers: Vec<Vec<u8>> = workers.iter().flat_map(fs::read).collect();
                 read_with(&bytes, &workers)
             }
-            Kind::Stored(stored) => opencode::read(&stored.form(&stored.info, DEPTH_CAP)?),
-            Kind::Row { database, session } => opencode::read(&database.form(session, DEPTH_CAP)?),
+            Kind::Stored(stored) => opencode::read(&stored.form(&self.name, DEPTH_CAP)?),
+            Kind::Row { database, session } => opencode::read(&database.form(&session, DEPTH_CAP)?),
+            Kind::Unreadable(error) => Err(error),
         }
     }
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
@@ -157,9 +156,10 @@ fn rollouts(files: Vec<PathBuf>, of: &mut HashMap<PathBuf, Vec<PathBuf>>) -> Vec
     let mut places: HashMap<String, PathBuf> = HashMap::new();
     for file in &files {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(line) = first_line(file).filter(|_| name.starts_with("rollout-")) else {
+        if !name.starts_with("rollout-") {
             continue;
-        };
+        }
+        let Some(line) = first_line(file) else { continue };
         let meta = &line["payload"];
         places.insert(text(&meta["id"]).to_owned(), file.clone());
         let parent = &meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"];
@@ -200,9 +200,10 @@ fn employer(file: &Path) -> Option<String> {
 }
 
 fn first_line(file: &Path) -> Option<Value> {
-    let mut first = String::new();
-    BufReader::new(File::open(file).ok()?).read_line(&mut first).ok()?;
-    serde_json::from_str(&first).ok()
+    let mut first = Vec::new();
+    let capped = File::open(file).ok()?.take(FIRST_LINE_CAP_BYTES);
+    BufReader::new(capped).read_until(b'\n', &mut first).ok()?;
+    serde_json::from_slice(&first).ok()
 }
 
 fn is_named_database(file: &Path) -> bool {
@@ -218,6 +219,13 @@ fn is_database(file: &Path) -> bool {
     read && head == *MAGIC
 }
 
+fn row_of(source: &Source) -> Option<String> {
+    match &source.kind {
+        Kind::Row { session, .. } => Some(session.clone()),
+        Kind::File { .. } | Kind::Stored(_) | Kind::Unreadable(_) => None,
+    }
+}
+
 fn rows(path: &Path) -> Result<Vec<Source>, ImportError> {
     let database = Arc::new(Database::open(path)?);
     let row = |session: String| Source {
@@ -225,63 +233,4 @@ fn rows(path: &Path) -> Result<Vec<Source>, ImportError> {
         kind: Kind::Row { database: Arc::clone(&database), session },
     };
     Ok(database.sessions()?.into_iter().map(row).collect())
-}
-
-/// Both layouts: `session/PROJECT`, `message`, `part`; and before that all of it below `session`.
-fn stored(root: &Path) -> Vec<Source> {
-    let sessions = root.join("session");
-    let old = sessions.join("info");
-    let by_session = old.is_dir();
-    let base = if by_session { sessions.clone() } else { root.to_owned() };
-    let layout = Layout { messages: base.join("message"), parts: base.join("part"), by_session };
-    if !layout.messages.is_dir() {
-        return Vec::new();
-    }
-    let folders = if by_session { vec![old] } else { entries(&sessions) };
-    let files = folders.iter().flat_map(|folder| entries(folder));
-    let named = files.filter(|file| file.extension().is_some_and(|x| x == "json"));
-    let all = named.filter_map(|file| Some((file.file_stem()?.to_str()?.to_owned(), file.clone())));
-    let all: Arc<BTreeMap<String, PathBuf>> = Arc::new(all.collect());
-    // Those of agents come with the session that they worked for.
-    let own = |info: &&PathBuf| json(info).is_ok_and(|info| info["parentID"].is_null());
-    let source = |info: &PathBuf| {
-        let (all, layout) = (Arc::clone(&all), layout.clone());
-        let stored = Stored { info: info.clone(), all, layout };
-        Source { name: info.clone(), kind: Kind::Stored(stored) }
-    };
-    all.values().filter(own).map(source).collect()
-}
-
-impl Stored {
-    /// As OpenCode would export it.
-    fn form(&self, info: &Path, depth: usize) -> Result<Value, ImportError> {
-        let info = json(info)?;
-        let id = text(&info["id"]);
-        let mut messages = Vec::new();
-        for file in entries(&self.layout.messages.join(id)) {
-            let message = json(&file)?;
-            let own = text(&message["id"]);
-            let parts = match self.layout.by_session {
-                true => self.layout.parts.join(id).join(own),
-                false => self.layout.parts.join(own),
-            };
-            let parts: Result<Vec<Value>, _> =
-                entries(&parts).iter().map(|file| json(file)).collect();
-            messages.push(serde_json::json!({ "info": message, "parts": parts? }));
-        }
-        let mut children = Vec::new();
-        if depth > 0 {
-            for file in self.all.values() {
-                if json(file).is_ok_and(|info| info["parentID"] == id) {
-                    children.push(self.form(file, depth - 1)?);
-                }
-            }
-        }
-        Ok(serde_json::json!({ "info": info, "messages": messages, "children": children }))
-    }
-}
-
-fn json(file: &Path) -> Result<Value, ImportError> {
-    let damaged = |e: serde_json::Error| ImportError::Damaged(format!("{}: {e}", file.display()));
-    serde_json::from_slice(&fs::read(file)?).map_err(damaged)
 }

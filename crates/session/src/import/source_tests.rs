@@ -46,9 +46,9 @@ fn task(child: &str) -> Value {
 
 /// What all three ways of storing it must give.
 fn is_whole(path: &Path) {
-    let sources = Source::find(path).unwrap();
+    let mut sources = Source::find(path).unwrap();
     assert_eq!(sources.len(), 1, "an agent's session comes with its employer's: {path:?}");
-    let taken = taken_from(&sources[0].read().unwrap());
+    let taken = taken_from(&sources.remove(0).read().unwrap());
     assert_eq!(said(&taken.session), ["> Go", "Counting.", "+ task {\"prompt\":\"Count\"} = 11"]);
     assert_eq!(taken.session.title(), "About ses_1");
     let children = taken.store.children(&taken.session.header);
@@ -96,11 +96,9 @@ fn opencodes_first_folders_are_sessions_too() {
     is_whole(folder.path());
 }
 
-#[test]
-fn opencodes_database_holds_sessions() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("opencode.db");
-    let database = Connection::open(&path).unwrap();
+/// One as OpenCode makes it, with a session in it and one of an agent.
+fn database(path: &Path) -> Connection {
+    let database = Connection::open(path).unwrap();
     database
         .execute_batch(
             "create table session (id text, project_id text, parent_id text, slug text, directory text, title text,
@@ -113,6 +111,14 @@ fn opencodes_database_holds_sessions() {
         let row = "insert into session values (?1, 'p', ?2, 's', '/elsewhere', ?3, '1', null, 1000, 2000)";
         database.execute(row, params![id, parent, format!("About {id}")]).unwrap();
     }
+    database
+}
+
+#[test]
+fn opencodes_database_holds_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = database(&path);
     let message = |session: &str, value: Value| {
         let row = "insert into message values (?1, ?2, ?3, 0, ?4)";
         let time = value["time"]["created"].as_i64();
@@ -137,6 +143,98 @@ fn opencodes_database_holds_sessions() {
     let other = folder.path().join("other.db");
     Connection::open(&other).unwrap().execute_batch("create table t (id text)").unwrap();
     assert!(matches!(Source::find(&other), Err(ImportError::Unknown)));
+}
+
+#[test]
+fn rows_that_hold_anything_but_a_message_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    let database = database(&path);
+    let message = |id: &str, data: &str| {
+        let row = "insert into message values (?1, 'ses_1', 1000, 0, ?2)";
+        database.execute(row, params![id, data]).unwrap();
+    };
+    let odd = ["[]", "[1]", "\"text\"", "7", "true", "null", "", "{\"half\":"];
+    odd.iter().enumerate().for_each(|(n, data)| message(&format!("msg_{n}"), data));
+    message("msg_9", &asked("msg_9").to_string());
+    for data in [text("Go").to_string(), "[]".to_owned(), "{".to_owned()] {
+        let row = "insert into part values ('prt', 'msg_9', 'ses_1', 0, ?1)";
+        database.execute(row, params![data]).unwrap();
+    }
+    let taken = taken_from(&Source::find(&path).unwrap().remove(0).read().unwrap());
+    assert_eq!(said(&taken.session), ["> Go"]);
+    let left_out =
+        ["left out: 8 messages that cannot be read", "left out: 2 parts that cannot be read"];
+    assert_eq!(taken.notices, left_out);
+}
+
+/// OpenCode's folders, with one session of one prompt for each name.
+fn store(root: &Path, sessions: &[&str]) {
+    for id in sessions {
+        put(&root.join(format!("session/project/{id}.json")), &info(id, None));
+        put(&root.join(format!("message/{id}/msg_{id}.json")), &asked(&format!("msg_{id}")));
+        put(&root.join(format!("part/msg_{id}/prt_1.json")), &text("Go"));
+    }
+}
+
+fn names(sources: &[Source]) -> Vec<String> {
+    sources.iter().map(|source| stored::id_of(&source.name).to_owned()).collect()
+}
+
+#[test]
+fn damaged_and_foreign_files_in_opencodes_folders_do_not_refuse_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    store(root, &["ses_1"]);
+    for foreign in ["session/project", "message/ses_1", "part/msg_ses_1"] {
+        fs::write(root.join(foreign).join(".DS_Store"), "\0\0").unwrap();
+        fs::create_dir(root.join(foreign).join("folder.json")).unwrap();
+    }
+    fs::write(root.join("part/msg_ses_1/prt_2.json"), "").unwrap();
+    fs::write(root.join("message/ses_1/msg_2.json"), "{\"id\":").unwrap();
+    fs::write(root.join("session/project/ses_9.json"), "").unwrap();
+    let mut sources = Source::find(root).unwrap();
+    assert_eq!(names(&sources), ["ses_1", "ses_9"]);
+    // Nothing tells what it was: that is said, and the other one is taken.
+    assert!(matches!(sources.remove(1).read(), Err(ImportError::Damaged(_))));
+    let taken = taken_from(&sources.remove(0).read().unwrap());
+    assert_eq!(said(&taken.session), ["> Go"]);
+    let left_out =
+        ["left out: 1 messages that cannot be read", "left out: 1 parts that cannot be read"];
+    assert_eq!(taken.notices, left_out);
+}
+
+#[test]
+fn a_session_that_opencode_took_over_from_an_earlier_version_is_found_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opencode.db");
+    drop(database(&path));
+    store(&folder.path().join("storage"), &["ses_1", "ses_3"]);
+    store(&folder.path().join("project/some-project/storage"), &["ses_3", "ses_4"]);
+    let sources = Source::find(folder.path()).unwrap();
+    assert_eq!(names(&sources), ["ses_1", "ses_3", "ses_4"]);
+    assert!(sources[0].name.starts_with(&path), "the newest form of it");
+    assert!(sources[1].name.starts_with(folder.path().join("storage")));
+    // A database that cannot be read stands in nobody's way.
+    fs::write(&path, [b"SQLite format 3\0".as_slice(), &[7; 5000]].concat()).unwrap();
+    let mut sources = Source::find(folder.path()).unwrap();
+    assert_eq!(names(&sources), ["opencode", "ses_1", "ses_3", "ses_4"]);
+    assert!(matches!(sources.remove(0).read(), Err(ImportError::Database(_))));
+    assert_eq!(sources.remove(0).read().unwrap().id, "ses_1");
+}
+
+#[test]
+fn to_read_one_session_no_other_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path(), &["ses_1", "ses_2", "ses_3"]);
+    let path = |id: &str| folder.path().join(format!("session/project/{id}.json"));
+    put(&path("ses_2"), &info("ses_2", Some("ses_1")));
+    let mut sources = Source::find(folder.path()).unwrap();
+    assert_eq!(names(&sources), ["ses_1", "ses_3"]);
+    // Who worked for whom was read when they were found.
+    put(&path("ses_3"), &info("ses_3", Some("ses_1")));
+    let children = sources.remove(0).read().unwrap().children;
+    assert_eq!(children.iter().map(|child| child.id.as_str()).collect::<Vec<_>>(), ["ses_2"]);
 }
 
 #[test]
@@ -278,7 +376,7 @@ fn codexs_agents_go_with_whoever_gave_the_work() {
     put("rollout-c.jsonl", &[meta("th-3", below("th-2")), spoken("user", "Letters")]);
     put("rollout-d.jsonl", &[meta("th-4", below("gone")), spoken("user", "Alone")]);
     let sources = Source::find(folder.path()).unwrap();
-    let found: Vec<Foreign> = sources.iter().map(|source| source.read().unwrap()).collect();
+    let found: Vec<Foreign> = sources.into_iter().map(|source| source.read().unwrap()).collect();
     assert_eq!(found.iter().map(|f| f.id.as_str()).collect::<Vec<_>>(), ["th-1", "th-4"]);
     let taken = taken_from(&found[0]);
     let children = taken.store.children(&taken.session.header);

@@ -174,8 +174,7 @@ fn a_session_of_opencode_is_taken_whole() {
     assert_eq!(taken.session.imported().unwrap().id, "ses_x");
     assert_eq!(taken.store.children(&taken.session.header).len(), 1);
     let notices = taken.notices.join("\n");
-    for told in ["attached files", "signatures of reasoning", "\"retry\"", "1 calls had no result"]
-    {
+    for told in ["attached files", "signatures of reasoning", "\"retry\"", "1 call had no result"] {
         assert!(notices.contains(told), "{told}: {notices}");
     }
     assert!(!taken.session.is_cut_off());
@@ -282,12 +281,9 @@ fn a_rollout_of_codex_is_taken_whole() {
     assert_eq!(taken.session.compaction().unwrap().keep_from, 3);
     assert_eq!(taken.session.places()[0].time, 1_767_323_041_000);
     let notices = taken.notices.join("\n");
-    for told in [
-        "2 messages with Codex's own instructions",
-        "encrypted",
-        "\"odd\"",
-        "1 calls had no result",
-    ] {
+    for told in
+        ["2 messages with Codex's own instructions", "encrypted", "\"odd\"", "1 call had no result"]
+    {
         assert!(notices.contains(told), "{told}: {notices}");
     }
 }

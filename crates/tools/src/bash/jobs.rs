@@ -11,6 +11,7 @@ use toolwright_proc::Ended;
 use toolwright_tool::{Captured, OUTPUT_CAP_BYTES, ToolError, ToolOutput};
 
 use super::running::{Finish, Running};
+use super::sandboxed;
 
 /// Jobs that may run at once.
 pub const JOBS_CAP: usize = 32;
@@ -195,7 +196,11 @@ impl Job {
         details["running"] = json!(news.finish.is_none());
         let text =
             with_line(captured.text, "(no new output)", &format!("job {}: {state}", self.id));
-        output(text).titled(self.command.clone()).with_details(details)
+        let mut output = output(text).titled(self.command.clone()).with_details(details);
+        if news.finish.is_some() {
+            sandboxed::tell(&mut output, &self.running.take_put_back());
+        }
+        output
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_proc::sandbox::{Find, Sandbox};
+use toolwright_proc::sandbox::{Find, PutBack, Sandbox};
 use toolwright_proc::{Spec, TerminalSize};
 use toolwright_tool::{
     Access, Capture, Plan, PlanContext, Planned, RunContext, Tool, ToolError, ToolOutput,
@@ -188,6 +188,11 @@ impl Tool for Bash {
             // It may run twice, with a person who thinks about it in between.
             plan = plan.within((limit + END_GRACE) * 2 + PATIENCE);
         }
+        // What cannot be put back afterwards is not held.
+        let leaks = |sandbox: &Arc<Sandbox>| !sandbox.unwatched().is_ok_and(|all| all.is_empty());
+        if sandbox.as_ref().is_some_and(leaks) {
+            plan = plan.leaking();
+        }
         let problem = if command.trim().is_empty() {
             Some("The command is empty.".to_owned())
         } else if command.contains('\0') {
@@ -218,13 +223,17 @@ impl Tool for Bash {
         let after = |ran: Ran| self.options.after.clone().map(|after| (after, ran));
         let (mut running, mut end) = attempt(&spec, &call, &context, after(ran)).await?;
         let mut left_sandbox = false;
+        let mut put_back = PutBack::default();
         if let Some(stopped) = sandboxed::stopped(&call, &end, &running) {
-            sandboxed::ask(&call, &stopped, &running, &end, &context).await?;
+            put_back.add(running.take_put_back());
+            let asked = sandboxed::ask(&call, &stopped, &running, &end, &context).await;
+            asked.map_err(|error| sandboxed::told_with(error, &put_back))?;
             left_sandbox = true;
             (running, end) =
                 attempt(&spec.unfenced(), &call, &context, after(Ran::Outside)).await?;
         }
-        let (put_back, noted) = (running.put_back(), running.noted());
+        put_back.add(running.take_put_back());
+        let noted = running.noted();
         let mut output = match (end, place) {
             (End::StillRunning, Some(place)) => begin_job(place, call.command, running, started),
             (end, _) => told(&end, &running, call.patience).titled(call.command),
@@ -232,8 +241,9 @@ impl Tool for Bash {
         if left_sandbox {
             output.output.push_str(sandboxed::LEFT);
         }
-        output.output.push_str(&sandboxed::told_of(&put_back));
+        sandboxed::tell(&mut output, &put_back);
         output.output.push_str(&noted);
+        sandboxed::tell_late(&mut output);
         output.details["sandbox"] = match &call.sandbox {
             Some(sandbox) if !left_sandbox => json!(sandbox.layer.name()),
             _ => json!(null),

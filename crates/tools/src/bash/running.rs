@@ -1,6 +1,5 @@
 //! A command that runs: its output is taken in as it comes, whoever is or is not waiting for it.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use toolwright_proc::sandbox::PutBack;
 use toolwright_proc::{Child, Ended, Remains};
 use toolwright_tool::{Capture, Captured};
 
@@ -36,8 +36,8 @@ pub(crate) struct Running {
     manner: Manner,
     term: CancellationToken,
     kill: CancellationToken,
-    /// Protected files that it changed and that are as they were again.
-    put_back: Arc<Mutex<Vec<PathBuf>>>,
+    /// What became of protected files that it changed.
+    put_back: Arc<Mutex<PutBack>>,
     /// What there is to say of what it left in the workspace.
     noted: Arc<Mutex<String>>,
     remains: Remains,
@@ -92,7 +92,7 @@ impl Running {
         let (tell, news) = watch::channel(News::default());
         let (term, kill) = (CancellationToken::new(), CancellationToken::new());
         let (input, remains) = (child.input(), child.remains());
-        let put_back: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
+        let put_back: Arc<Mutex<PutBack>> = Arc::default();
         let noted: Arc<Mutex<String>> = Arc::default();
         let intake = Intake {
             output: child.output(),
@@ -128,8 +128,9 @@ impl Running {
         news
     }
 
-    pub(crate) fn put_back(&self) -> Vec<PathBuf> {
-        self.put_back.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Told once.
+    pub(crate) fn take_put_back(&self) -> PutBack {
+        std::mem::take(&mut *self.put_back.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn noted(&self) -> String {
@@ -234,7 +235,7 @@ async fn supervise(
         child.keep_reading(output);
     }
     lock(&intake.capture).close();
-    *intake.put_back.lock().unwrap_or_else(PoisonError::into_inner) = child.put_back().to_vec();
+    *intake.put_back.lock().unwrap_or_else(PoisonError::into_inner) = child.put_back().clone();
     if let Some((after, ran)) = intake.after.take() {
         let said = tokio::task::spawn_blocking(move || after(ran)).await.unwrap_or_default();
         *intake.noted.lock().unwrap_or_else(PoisonError::into_inner) = said;
@@ -265,7 +266,7 @@ struct Intake {
     buffer: Vec<u8>,
     capture: Arc<Mutex<Capture>>,
     tell: watch::Sender<News>,
-    put_back: Arc<Mutex<Vec<PathBuf>>>,
+    put_back: Arc<Mutex<PutBack>>,
     noted: Arc<Mutex<String>>,
     after: Option<(AfterCommand, Ran)>,
 }

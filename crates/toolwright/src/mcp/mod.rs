@@ -75,6 +75,7 @@ pub(crate) fn servers(
     let sandboxes = Sandboxes {
         fenced: protection.with_network(Network::On),
         offline: protection.with_network(Network::Off),
+        drawn_from: config.value.get("sandbox").cloned().unwrap_or_default(),
     };
     Ok(Servers::new(Options {
         servers: specs,

@@ -7,9 +7,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use toolwright_engine::PermissionGate;
-use toolwright_script::Guard;
-use toolwright_session::images::{Keeper, Ticket};
-use toolwright_tool::{Access, Decision, Gate, Hint, Plan, Question, Workspace};
+use toolwright_script::{Guard, Permit};
+use toolwright_session::images::Keeper;
+use toolwright_tool::{Decision, Gate, Hint, Plan, Question, Workspace};
 
 /// Where whoever decides for an agent's plugins stands: somebody provisional, until the agent is there.
 #[derive(Clone, Default)]
@@ -40,59 +40,33 @@ impl Post {
     }
 }
 
-/// Changes of files that a plugin makes at the moment.
-#[derive(Default)]
-struct Open {
-    /// Files that were asked about and are not done with.
-    asked: usize,
-    tickets: Vec<Ticket>,
-}
-
 pub(super) struct GateGuard {
     post: Post,
     workspace: Arc<Workspace>,
     name: String,
-    open: Mutex<Open>,
 }
 
 impl GateGuard {
     pub(super) fn new(post: &Post, workspace: Arc<Workspace>, file: &Path) -> Self {
         let name = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        Self {
-            post: post.clone(),
-            workspace,
-            name: format!("plugin {name}"),
-            open: Mutex::default(),
-        }
+        Self { post: post.clone(), workspace, name: format!("plugin {name}") }
     }
 
     /// Files as they are before a plugin writes to them. Whole folders, and what its commands do, are
     /// not looked at: that would cost more than most hooks do.
-    async fn keep(&self, plan: &Plan) {
+    async fn keep(&self, plan: &Plan) -> Permit {
         let reach = plan.reach(&self.workspace, true);
         let plain = !reach.anything && !reach.is_nothing();
         let plain = plain && !reach.writes.iter().any(|path| path.is_dir());
-        let ticket = match self.post.keeper().filter(|_| plain) {
-            Some(keeper) => Some(keeper.before_aside(reach).await),
-            None => None,
-        };
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).tickets.extend(ticket);
-    }
-
-    /// Those that are over: all, once nothing is under way.
-    fn end(&self) -> Vec<Ticket> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.asked = open.asked.saturating_sub(1);
-        if open.asked == 0 { std::mem::take(&mut open.tickets) } else { Vec::new() }
+        let Some(keeper) = self.post.keeper().filter(|_| plain) else { return Permit::default() };
+        let ticket = keeper.before_aside(reach).await;
+        Permit::with_end(async move { keeper.after_aside(ticket).await })
     }
 }
 
 impl Guard for GateGuard {
-    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<(), String>> {
+    fn ask<'a>(&'a self, plan: Plan) -> BoxFuture<'a, Result<Permit, String>> {
         async move {
-            if plan.accesses.iter().any(|access| matches!(access, Access::Write { .. })) {
-                self.open.lock().unwrap_or_else(PoisonError::into_inner).asked += 1;
-            }
             let gate = self.post.get();
             let gate = gate.ok_or_else(|| "there is nobody who could allow it yet".to_owned())?;
             let question = Question {
@@ -105,25 +79,14 @@ impl Guard for GateGuard {
                 hint: Hint::Nothing,
             };
             match gate.decide(&question).await {
-                Decision::Allow { .. } => {
-                    self.keep(&plan).await;
-                    Ok(())
-                }
+                Decision::Allow { .. } => Ok(self.keep(&plan).await),
                 Decision::Deny { message, .. } => Err(message),
             }
         }
         .boxed()
     }
-
-    fn done(&self) -> BoxFuture<'_, ()> {
-        let (over, keeper) = (self.end(), self.post.keeper());
-        async move {
-            for ticket in over {
-                if let Some(keeper) = &keeper {
-                    keeper.after_aside(ticket).await;
-                }
-            }
-        }
-        .boxed()
-    }
 }
+
+#[cfg(test)]
+#[path = "guard_tests.rs"]
+mod tests;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use toolwright_engine::{Hook, Point, Verdict};
-use toolwright_script::{Configured, Described, Guard, Script, ScriptError};
+use toolwright_script::{Configured, Described, Guard, Limit, Script, ScriptError};
 
 /// How long one hook of a plugin may take.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -58,7 +58,13 @@ impl PluginHook {
         self.hooks.get().is_some_and(|hooks| hooks.iter().any(|hook| hook == name))
     }
 
-    async fn run(&self, name: &str, input: &Value, output: &Value) -> Result<Value, ScriptError> {
+    async fn run(
+        &self,
+        name: &str,
+        input: &Value,
+        output: &Value,
+        limit: Limit,
+    ) -> Result<Value, ScriptError> {
         let mut input = input.clone();
         if let (Some(input), Some(session)) = (input.as_object_mut(), self.session.get()) {
             input.insert("sessionID".to_owned(), json!(session));
@@ -70,7 +76,7 @@ impl PluginHook {
                 input.insert("model".to_owned(), model);
             }
         }
-        self.script.hook(name, &input, output, Some(Arc::clone(&self.guard)), DEADLINE).await
+        self.script.hook(name, &input, output, Some(Arc::clone(&self.guard)), limit).await
     }
 }
 
@@ -78,7 +84,7 @@ impl PluginHook {
     async fn tell(&self, kind: &str) -> Result<Value, ScriptError> {
         let info = json!({ "id": self.session.get(), "title": "" });
         let event = json!({ "event": { "type": kind, "properties": { "info": info } } });
-        self.run("event", &self.told(event), &Value::Null).await
+        self.run("event", &self.told(event), &Value::Null, Limit::Whole(DEADLINE)).await
     }
 
     /// Nobody waits for those who listen; what goes wrong with them is told with what comes next.
@@ -111,6 +117,30 @@ impl PluginHook {
     }
 }
 
+/// In a turn people see what is asked, and can end all of it: their time is not the hook's. Elsewhere it may
+/// be that nobody looks, and a hook that helps to decide must not wait for what waits for it.
+fn limit(point: Point) -> Limit {
+    match point {
+        Point::ChatMessage
+        | Point::ChatParams
+        | Point::ChatHeaders
+        | Point::MessagesTransform
+        | Point::TextComplete
+        | Point::ToolBefore
+        | Point::ToolAfter
+        | Point::Compacting => Limit::Own(DEADLINE),
+        Point::SessionStart
+        | Point::SessionEnd
+        | Point::SystemTransform
+        | Point::ToolDefinition
+        | Point::CommandBefore
+        | Point::ShellEnv
+        | Point::PermissionAsk
+        | Point::Stop
+        | Point::Event => Limit::Whole(DEADLINE),
+    }
+}
+
 /// A model in the words of both of the forms that plugins know.
 fn model(spec: &str) -> Value {
     let (provider, id) = spec.split_once('/').unwrap_or_default();
@@ -133,8 +163,8 @@ impl Hook for PluginHook {
     }
 
     fn deadline(&self) -> Duration {
-        // The script's own is what people should hear of.
-        DEADLINE + Duration::from_secs(1)
+        // The script's own clock ends it: that one may stand still while a person is asked.
+        Duration::MAX
     }
 
     fn call<'a>(
@@ -144,16 +174,19 @@ impl Hook for PluginHook {
         output: &'a Value,
     ) -> BoxFuture<'a, Result<Verdict, String>> {
         async move {
+            let limit = limit(point);
             let result = match point {
                 Point::SessionEnd if !self.has("dispose") => Ok(Value::Null),
-                Point::SessionEnd => self.run("dispose", &json!({}), &Value::Null).await,
+                Point::SessionEnd => self.run("dispose", &json!({}), &Value::Null, limit).await,
                 Point::SessionStart => match input["source"].as_str() {
                     Some("startup") => self.tell("session.created").await,
                     Some("resume") => self.tell("session.updated").await,
                     _ => Ok(Value::Null),
                 },
-                Point::Event => self.run("event", &self.told(input.clone()), &Value::Null).await,
-                _ => self.run(point.name(), input, output).await,
+                Point::Event => {
+                    self.run("event", &self.told(input.clone()), &Value::Null, limit).await
+                }
+                _ => self.run(point.name(), input, output, limit).await,
             };
             let listens = matches!(point, Point::SessionEnd | Point::SessionStart);
             if point == Point::Event {

@@ -1,7 +1,6 @@
 //! A session put on the desk: opened or made, with everything that works on it.
 
 use super::*;
-use crate::mcp::SessionModel;
 
 /// Which session a turn belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +185,6 @@ impl Workbench {
             registry,
             employer: station.employer(self),
             jobs: jobs.clone(),
-            sampler: SessionModel::new(&station.chosen, &station.budget.purse),
             own_tools,
             log: log_path,
             outputs,

@@ -2,12 +2,11 @@
 //! be used is said once, and everything stays as it was.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 use toolwright_config::{Config, Paths, Stamp, Trust, TrustState};
 use toolwright_engine::{AgentChange, Engine};
-use toolwright_mcp::Servers;
 use toolwright_tool::Workspace;
 
 use super::{SetupError, Workbench};
@@ -51,7 +50,8 @@ impl Read {
 
 impl Workbench {
     /// This folder as its files say now, if they have changed since. What cannot be used is an error the
-    /// first time; asked again about the same files, there is nothing new.
+    /// first time; asked again about the same files, there is nothing new. Its MCP servers are not
+    /// started: [`Self::take_servers`] comes once it is certain that this is what counts.
     pub fn renewed(&self) -> Result<Option<Self>, SetupError> {
         let (directory, worktree) = (self.workspace.directory(), self.workspace.worktree());
         let skills = &self.config.settings.skills.paths;
@@ -71,11 +71,8 @@ impl Workbench {
             keys.iter().all(|key| next.read.value.get(key) == self.read.value.get(key))
         };
         // What runs goes on running, unless it is what has changed.
-        let (keeps_servers, keeps_helpers, keeps_watch) =
-            (same(&["mcp"]), same(&["lsp", "formatter"]), same(&["snapshot", "undo"]));
-        if keeps_servers {
-            next.mcp = self.mcp.clone();
-        }
+        let (keeps_helpers, keeps_watch) =
+            (same(&["lsp", "formatter"]), same(&["snapshot", "undo"]));
         if keeps_helpers {
             next.feedback = self.feedback.clone();
         }
@@ -84,6 +81,14 @@ impl Workbench {
         }
         next.unlocked.clone_from(&self.unlocked);
         Ok(Some(next))
+    }
+
+    /// The MCP servers of `before` become those of this folder: what its settings have not changed goes
+    /// on running. Says whether anything is another.
+    pub async fn take_servers(&mut self, before: &Self) -> bool {
+        let is_other = before.mcp.change_to(&self.mcp).await;
+        self.mcp = before.mcp.clone();
+        is_other
     }
 
     /// An agent can write to the project's files too: what they would run counts only if a person has
@@ -127,8 +132,11 @@ impl Handover {
         policy.allow_outputs(&self.outputs);
         self.gate.change_rules(policy);
         self.change_tools(engine, &next, &mut notices).await;
-        if next.read.value.get("mcp") != self.bench.read.value.get("mcp") {
-            notices.extend(self.change_servers(&next.mcp).await);
+        if next.take_servers(&self.bench).await {
+            // The session has begun, so it goes on without one that is not there.
+            let missing = next.mcp.settle(mcp::PATIENCE).await.err();
+            notices
+                .extend(missing.map_or_else(|| mcp::notices(&next.mcp), |problem| vec![problem]));
         }
         let steps = self.steps.or(agent.steps).or(next.config.settings.steps);
         let plan = planning::plan_file(next.workspace.worktree(), &engine.session().header.session);
@@ -143,19 +151,6 @@ impl Handover {
         engine.change_agent(change).await?;
         self.bench = next;
         Ok(Some(notices))
-    }
-
-    /// Other MCP servers take the place of those that run. One that is not there is said: the session has
-    /// begun, so it goes on without it.
-    async fn change_servers(&self, next: &Servers) -> Vec<String> {
-        for status in self.bench.mcp.status() {
-            // It is one of theirs; nothing else can be wrong.
-            self.bench.mcp.disconnect(&status.name).await.ok();
-        }
-        next.start();
-        next.attach(&self.registry, Some(Arc::clone(&self.sampler)));
-        let missing = next.settle(mcp::PATIENCE).await.err();
-        missing.map_or_else(|| mcp::notices(next), |problem| vec![problem])
     }
 
     /// Tools and hooks that people wrote, and those of ours that are told something by the settings.

@@ -543,7 +543,11 @@ impl App {
             done.pictures.iter_mut().for_each(Picture::without_art);
         }
         if self.blocks.len() >= BLOCKS_CAP {
-            self.blocks.drain(..BLOCKS_CAP / 4);
+            let gone = BLOCKS_CAP / 4;
+            self.blocks.drain(..gone);
+            if let Some(transcript) = &mut self.transcript {
+                transcript.shift(gone);
+            }
         }
         self.blocks.push(block);
     }

@@ -138,6 +138,28 @@ impl Transcript {
         }
     }
 
+    /// The oldest blocks of the conversation are gone: the others have other numbers.
+    pub(super) fn shift(&mut self, gone: usize) {
+        if self.child.is_some() {
+            return;
+        }
+        let moved = |spot: Spot| Some(Spot { block: spot.block.checked_sub(gone)?, ..spot });
+        self.top = self.top.map(|top| moved(top).unwrap_or_default());
+        self.found = self.found.and_then(moved);
+        self.at = self.at.and_then(|at| at.checked_sub(gone));
+        self.turned = self.turned.iter().filter_map(|at| at.checked_sub(gone)).collect();
+        self.rows.clear();
+    }
+
+    /// The conversation is another.
+    pub(super) fn replaced(&mut self) {
+        if self.child.is_none() {
+            (self.found, self.at) = (None, None);
+            self.turned.clear();
+            self.rows.clear();
+        }
+    }
+
     /// Blocks whose rows were made.
     #[cfg(test)]
     pub(super) fn drawn(&self) -> usize {

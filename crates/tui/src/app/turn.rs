@@ -41,8 +41,8 @@ impl App {
             Event::CallSettled { position, call, outcome, .. } => {
                 let mut done = Done::from(&outcome);
                 done.pictures = self.pictures.remove(&call).unwrap_or_default();
-                if !done.todos.is_empty() {
-                    self.todos.clone_from(&done.todos);
+                if let Some(todos) = &done.todos {
+                    self.todos.clone_from(todos);
                 }
                 match self.running(position) {
                     Some(call) => {
@@ -130,10 +130,7 @@ impl App {
             News::Trust(trust) => self.asked(Ask::trust(trust)),
             News::Mode(mode) => self.facts.mode = mode,
             News::Offered { resources, prompts } => self.offered(resources, prompts),
-            News::Rewound(blocks) => {
-                self.todos = todos_of(&blocks);
-                self.blocks = blocks;
-            }
+            News::Rewound(blocks) => self.look_back_on(blocks),
             News::Renamed(title) => self.renamed(&title),
             News::Searched { query, rows } => self.searched(&query, rows),
             News::Child { id, title, blocks } => self.child(&id, title, blocks),
@@ -243,8 +240,16 @@ impl App {
         }
         lines.pop();
         self.write(lines, true);
+        self.look_back_on(blocks);
+    }
+
+    /// The conversation is this now.
+    fn look_back_on(&mut self, blocks: Vec<Block>) {
         self.todos = todos_of(&blocks);
         self.blocks = blocks;
+        if let Some(transcript) = &mut self.transcript {
+            transcript.replaced();
+        }
     }
 
     pub(super) fn working(&mut self) {
@@ -474,10 +479,10 @@ impl App {
 /// The list of things to do as the conversation left it.
 fn todos_of(blocks: &[Block]) -> Vec<(String, String)> {
     let written = blocks.iter().rev().find_map(|block| match block {
-        Block::Call(call) => call.done.as_ref().filter(|done| !done.todos.is_empty()),
+        Block::Call(call) => call.done.as_ref()?.todos.clone(),
         _ => None,
     });
-    written.map(|done| done.todos.clone()).unwrap_or_default()
+    written.unwrap_or_default()
 }
 
 /// What a call that is being written will be.

@@ -186,7 +186,7 @@ impl Host {
     /// What was found on this machine, as `tw doctor` tells it.
     pub(super) fn doctor(&self) {
         let (bench, ui, look) = (self.bench.clone(), self.ui.clone(), self.start.doctor);
-        tokio::spawn(async move {
+        self.spawn(async move {
             let text = (look.0)(bench).await;
             let page = News::Page { title: "Doctor".to_owned(), text };
             ui.send(Input::News(Box::new(page))).await.ok();

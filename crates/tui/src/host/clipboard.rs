@@ -1,17 +1,20 @@
 //! What is in the clipboard of the desktop. A terminal pastes text by itself and no images: for those a program
 //! is asked, beside everything else and not for long.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use toolwright::Workbench;
 use toolwright_proc::{Bounds, Ended, Spec, find_program};
 
 use super::Host;
 use crate::app::{Clip, News};
 
-/// A program that hangs (no desktop answers) is not waited for.
+/// A program that hangs (no desktop answers) is not waited for. All are asked at once, so this is the time of
+/// all of them.
 const BOUNDS: Bounds =
     Bounds { time: Duration::from_secs(5), output_bytes: 32 << 20, errors_bytes: 1 << 10 };
 /// Images that are kept; prompts that name older ones were sent long ago.
@@ -73,34 +76,61 @@ async fn look(bench: &Workbench) -> Result<Clip, String> {
     if found.is_empty() {
         return Err("no program here reads the clipboard (wl-paste, xclip, pngpaste)".to_owned());
     }
-    for (way, program) in &found {
-        let Some(arguments) = way.image else { continue };
-        let output = said(program, arguments, &bench.paths.home).await;
-        if let Some(png) = output.and_then(|output| png_of(&output)) {
-            return keep(&bench.paths.data.join("pasted"), &png)
+    let images = found.iter().filter_map(|(way, program)| Some((true, program, way.image?)));
+    let texts = found.iter().filter_map(|(way, program)| Some((false, program, way.text?)));
+    let mut asked = JoinSet::new();
+    for (n, (image, program, arguments)) in images.chain(texts).enumerate() {
+        let mut spec = Spec::new(program, &bench.paths.home).separate_errors();
+        for argument in arguments {
+            spec = spec.arg(argument);
+        }
+        asked.spawn(async move { (n, said(spec, image).await) });
+    }
+    match first(asked).await {
+        None => Err("the clipboard has no image and no text".to_owned()),
+        Some(Found::Text(text)) => Ok(Clip::Text(text)),
+        Some(Found::Image(png)) => {
+            let folder = bench.paths.data.join("pasted");
+            let kept = tokio::task::spawn_blocking(move || keep(&folder, &png)).await;
+            kept.map_err(std::io::Error::other)
+                .flatten()
                 .map(|path| Clip::Image(path.display().to_string()))
-                .map_err(|problem| format!("the image cannot be kept: {problem}"));
+                .map_err(|problem| format!("the image cannot be kept: {problem}"))
         }
     }
-    for (way, program) in &found {
-        let Some(arguments) = way.text else { continue };
-        if let Some(output) = said(program, arguments, &bench.paths.home).await
-            && let Ok(text) = String::from_utf8(output)
-            && !text.is_empty()
-        {
-            return Ok(Clip::Text(text));
-        }
-    }
-    Err("the clipboard has no image and no text".to_owned())
 }
 
-async fn said(program: &Path, arguments: &[&str], directory: &Path) -> Option<Vec<u8>> {
-    let mut spec = Spec::new(program, directory).separate_errors();
-    for argument in arguments {
-        spec = spec.arg(argument);
+enum Found {
+    Image(Vec<u8>),
+    Text(String),
+}
+
+/// What those say who were asked, the first of them before the others. Who is not needed is not waited for.
+async fn first(mut asked: JoinSet<(usize, Option<Found>)>) -> Option<Found> {
+    let mut answers = BTreeMap::new();
+    let mut next = 0;
+    while let Some(answer) = asked.join_next().await {
+        let (n, found) = answer.ok()?;
+        answers.insert(n, found);
+        while let Some(found) = answers.remove(&next) {
+            if found.is_some() {
+                return found;
+            }
+            next += 1;
+        }
     }
+    None
+}
+
+async fn said(spec: Spec, image: bool) -> Option<Found> {
     let ran = spec.run(BOUNDS).await.ok()?;
-    (ran.ended == Some(Ended::Exit(0))).then_some(ran.output)
+    if ran.ended != Some(Ended::Exit(0)) {
+        return None;
+    }
+    if image {
+        return png_of(&ran.output).map(Found::Image);
+    }
+    String::from_utf8(ran.output).ok().filter(|text| !text.is_empty()).map(Found::Text)
 }
 
 /// As it is, or as AppleScript writes it: `«data PNGf89504E…»`.
@@ -135,8 +165,12 @@ fn keep(folder: &Path, png: &[u8]) -> std::io::Result<PathBuf> {
         let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         match file {
             Ok(mut file) => {
-                std::io::Write::write_all(&mut file, png)?;
-                return Ok(path);
+                let written = std::io::Write::write_all(&mut file, png);
+                if written.is_err() {
+                    // The problem is told; half an image is of no use.
+                    std::fs::remove_file(&path).ok();
+                }
+                return written.map(|()| path);
             }
             Err(problem) if problem.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(problem) => return Err(problem),

@@ -2,6 +2,7 @@
 //! library's front door.
 
 mod after;
+mod beside;
 mod choose;
 mod clipboard;
 mod facts;
@@ -22,6 +23,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use toolwright::llm::Content;
 use toolwright::permission::{Approval, Mode, Scope};
 use toolwright::session::{QueueKind, TurnStatus};
@@ -69,6 +71,8 @@ pub(crate) struct Host {
     noticed: HashSet<String>,
     /// What is to be looked at next, and whether somebody is at it.
     wanted: Arc<Mutex<preview::Wanted>>,
+    /// What goes on beside everything else.
+    tasks: Mutex<JoinSet<()>>,
 }
 
 /// What is needed of a desk whether a turn runs or not.
@@ -128,6 +132,7 @@ impl Host {
             agreed: Vec::new(),
             noticed: HashSet::new(),
             wanted: Arc::default(),
+            tasks: Mutex::default(),
         }
     }
 
@@ -456,7 +461,8 @@ impl Host {
             }
             next = self.said_late(late, cancel.is_cancelled()).await;
             ended = end.map(|end| end.status);
-            if ended.is_none() || cancel.is_cancelled() {
+            // What could not begin takes nothing along that was said meanwhile.
+            if cancel.is_cancelled() || (ended.is_none() && next.is_none()) {
                 break;
             }
         }

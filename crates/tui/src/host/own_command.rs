@@ -27,7 +27,7 @@ impl Host {
         let name = "bash".to_owned();
         let request = CallRequest { id: "shell".to_owned(), name, arguments, cut: false };
         let (ui, aside) = (self.ui.clone(), Arc::clone(&self.aside));
-        tokio::spawn(async move {
+        self.spawn(async move {
             let tell = |news: News| {
                 let ui = ui.clone();
                 async move { ui.send(Input::News(Box::new(news))).await.ok() }

@@ -23,7 +23,7 @@ impl Host {
             }
         }
         let (bench, ui) = (self.bench.clone(), self.ui.clone());
-        tokio::spawn(async move {
+        self.spawn(async move {
             loop {
                 let next = {
                     let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,6 +12,7 @@ impl Host {
             None => match self.bench.renewed() {
                 Ok(Some(mut next)) => {
                     let told = next.prepare(self.start.auto.then_some(Mode::Auto)).await;
+                    next.take_servers(&self.bench).await;
                     self.bench = next;
                     Ok(Some(told))
                 }

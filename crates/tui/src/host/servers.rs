@@ -58,20 +58,6 @@ pub(super) fn preview(bench: &Workbench, name: &str) -> String {
 }
 
 impl Host {
-    /// Work with a server that may take long goes on beside everything else.
-    pub(super) fn beside<F: Future<Output = Vec<News>> + Send + 'static>(
-        &self,
-        work: F,
-    ) -> tokio::task::AbortHandle {
-        let ui = self.ui.clone();
-        let task = tokio::spawn(async move {
-            for news in work.await {
-                ui.send(Input::News(Box::new(news))).await.ok();
-            }
-        });
-        task.abort_handle()
-    }
-
     /// The list, started where nothing runs yet, and told again once all have said how it stands.
     pub(super) async fn list_servers(&self) {
         self.bench.mcp.start();

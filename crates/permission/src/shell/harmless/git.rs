@@ -39,7 +39,6 @@ const ROWS: &[(&str, &str, &str, bool)] = &[
     ("log", SHOW_SHORT, SHOW_LONG, true),
     ("show", SHOW_SHORT, SHOW_LONG, true),
     ("diff", DIFF_SHORT, SHOW_LONG, true),
-    ("whatchanged", SHOW_SHORT, SHOW_LONG, true),
     (
         "shortlog",
         "nsec",
@@ -122,7 +121,6 @@ const SHOWS: &[&str] = &[
     "log",
     "show",
     "diff",
-    "whatchanged",
     "blame",
     "annotate",
     "grep",
@@ -195,7 +193,9 @@ pub(super) fn judge(words: &[Word], raw: &Raw) -> Option<Harmless> {
         // What a commit holds of a file is as secret as the file.
         if let Some((_, path)) = word.text().rsplit_once(':') {
             // It is seen from the repository's root, which may be above: then it is not known which.
-            if into.is_some() && !path.starts_with("./") && !path.starts_with("../") {
+            let from_root = !path.starts_with("./") && !path.starts_with("../");
+            let moved = into.is_some() || !raw.folders.is_empty();
+            if moved && from_root {
                 return None;
             }
             let part = Word { text: Some(path.to_owned()), pattern: false, ..word.clone() };
@@ -212,10 +212,9 @@ fn operands<'a>(subcommand: &str, rest: &'a [Word]) -> Option<(Vec<&'a Word>, Ve
     };
     let (_, short, long, named) = row;
     (*named || rest.iter().all(|w| w.text().starts_with('-'))).then_some(())?;
-    let number =
-        matches!(subcommand, "log" | "show" | "diff" | "grep" | "rev-list" | "whatchanged");
+    let number = matches!(subcommand, "log" | "show" | "diff" | "grep" | "rev-list");
     let given = given(rest, Allowed { short, long, number })?;
-    plain_format(&given).then_some(())?;
+    (plain_format(&given) && plain_order(&given)).then_some(())?;
     // `-L 1,5:file` shows the lines of a file, `-L 1,5` those of one that is named elsewhere.
     let lines =
         given.options.iter().filter(|(name, _)| *name == "L").filter_map(|(_, lines)| *lines);
@@ -236,13 +235,13 @@ fn special<'a>(subcommand: &str, rest: &'a [Word]) -> Option<Vec<&'a Word>> {
         // With a name it would make or delete one.
         "branch" => {
             let long = "all remotes list verbose show-current no-color color? merged? no-merged? contains= no-contains= sort= points-at= column? ignore-case abbrev? no-abbrev";
-            let given = only(Allowed { short: "arvi", long, number: false })?;
+            let given = only(Allowed { short: "arvi", long, number: false }).filter(plain_order)?;
             let lists = given.has(&["list", "merged", "no-merged"]);
             (given.operands.is_empty() || lists).then(Vec::new)
         }
         "tag" => {
             let long = "list sort= contains= no-contains= merged? no-merged? points-at= column? ignore-case";
-            let given = only(Allowed { short: "ln::i", long, number: false })?;
+            let given = only(Allowed { short: "ln::i", long, number: false }).filter(plain_order)?;
             (given.operands.is_empty() || given.has(&["l", "list"])).then(Vec::new)
         }
         "remote" => match first {
@@ -298,6 +297,17 @@ fn is_plain_key(key: &Word) -> bool {
     plain.iter().any(|section| key.starts_with(section))
 }
 
+/// What is sorted by a signature has it looked at.
+fn plain_order(given: &Given<'_>) -> bool {
+    let orders = given.options.iter().filter(|(name, _)| *name == "sort");
+    orders.filter_map(|(_, value)| *value).all(|value| !value.contains("signature"))
+}
+
+/// `%G?`, also with a sign between (`%+G?`).
+fn asks_for_signature(format: &str) -> bool {
+    format.split('%').skip(1).any(|rest| rest.trim_start_matches(['+', '-', ' ']).starts_with('G'))
+}
+
 /// A format may ask for signatures, which another program looks at.
 fn plain_format(given: &Given<'_>) -> bool {
     let is_format = |name: &str| matches!(name, "format" | "pretty" | "group");
@@ -317,7 +327,7 @@ fn plain_format(given: &Given<'_>) -> bool {
         ];
         let plain = value.is_empty() || named.contains(&value) || value.contains('%');
         plain
-            && !value.contains("%G")
+            && !asks_for_signature(value)
             && !value.contains("signature")
             && !value.contains("describe")
     })

@@ -8,7 +8,7 @@ mod table;
 
 use super::parse::Raw;
 use super::plain;
-use super::word::Word;
+use super::word::{self, Word};
 use super::{Obeys, Touch, TouchKind};
 
 /// What a harmless command reads, all of it.
@@ -81,6 +81,10 @@ pub(super) fn judge(name: &str, raw: &Raw) -> Option<Harmless> {
         return None;
     }
     let words = raw.words.get(1..).unwrap_or_default();
+    // What is a pattern in it and what a letter is no longer told by its text.
+    if words.iter().any(|word| word.pattern && word::quotes_pattern(&word.source)) {
+        return None;
+    }
     let reads = |paths: Vec<&Word>| Harmless {
         reads: paths
             .into_iter()
@@ -94,6 +98,7 @@ pub(super) fn judge(name: &str, raw: &Raw) -> Option<Harmless> {
         "sed" => scripts::sed(words).map(reads),
         "awk" | "gawk" | "mawk" => scripts::awk(words).map(reads),
         "jq" => scripts::jq(words).map(reads),
+        "xxd" => table::xxd(words).map(reads),
         "test" => scripts::test(words).map(reads),
         "printf" => scripts::printf(words).then(Harmless::default),
         "echo" => (!words.iter().any(|word| word.pattern)).then(Harmless::default),

@@ -125,13 +125,15 @@ fn is_plain_sed(script: &str) -> bool {
     if let Some(rest) = body.strip_prefix('s') {
         return is_substitution(rest);
     }
+    // In one command alone a brace is a letter of its pattern.
+    let alone = !script.contains(';') && !script.starts_with('{');
     script.split(';').all(|command| {
         let command = command.trim().trim_start_matches('{').trim_end_matches('}').trim();
         let Some(address) = command.strip_suffix(['p', 'd', 'q', '=']) else {
             return command.is_empty();
         };
         let address = address.trim_end().trim_end_matches('!');
-        address.is_empty() || split_address(address).iter().all(|part| is_address(part))
+        address.is_empty() || split_address(address).iter().all(|part| is_address(part, alone))
     })
 }
 
@@ -142,16 +144,17 @@ fn split_address(address: &str) -> Vec<&str> {
     }
 }
 
-fn is_address(part: &str) -> bool {
+fn is_address(part: &str, alone: bool) -> bool {
     let part = part.trim();
     let number = part.trim_start_matches(['+', '~']);
     if part == "$" || is_number(number) {
         return true;
     }
     // A pattern that holds no other slash has one reading only.
-    part.strip_prefix('/')
-        .and_then(|p| p.strip_suffix('/'))
-        .is_some_and(|inner| !inner.is_empty() && !inner.contains(['/', '\\', ';', '{', '}', ',']))
+    part.strip_prefix('/').and_then(|p| p.strip_suffix('/')).is_some_and(|inner| {
+        let plain = alone || !inner.contains(['{', '}']);
+        plain && !inner.is_empty() && !inner.contains(['/', '\\', ';', ','])
+    })
 }
 
 /// What stands behind the `s`. With the separator three times in all there is one reading only, and the

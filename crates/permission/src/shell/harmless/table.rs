@@ -57,8 +57,8 @@ const ROWS: &[Row] = &[
     ("cmp", "bi:lsn:", "print-bytes verbose silent quiet bytes=", Paths),
     (
         "diff",
-        "uU:cC:qwbBiyEZatTNsW:p",
-        "unified? context? brief ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side suppress-common-lines color? text new-file report-identical-files minimal width= strip-trailing-cr",
+        "uU:cC:qrwbBiyEZatTNsW:p",
+        "recursive unified? context? brief ignore-all-space ignore-space-change ignore-blank-lines ignore-case side-by-side suppress-common-lines color? text new-file report-identical-files minimal width= strip-trailing-cr",
         Paths,
     ),
     ("comm", "123z", "check-order nocheck-order output-delimiter= total", Paths),
@@ -66,7 +66,7 @@ const ROWS: &[Row] = &[
     ("paste", "d:sz", "delimiters= serial", Paths),
     ("fold", "bsw:", "bytes spaces width=", Paths),
     ("expand", "it:", "initial tabs=", Paths),
-    ("column", "tns:o:c:", "table separator= output-separator=", Paths),
+    ("column", "ts:o:c:", "table separator= output-separator=", Paths),
     (
         "cut",
         "b:c:d:f:nsz",
@@ -83,7 +83,6 @@ const ROWS: &[Row] = &[
     ),
     ("hexdump", "Cn:s:bcdovx", "canonical", Paths),
     ("strings", "an:t:e:w", "all bytes= radix= encoding=", Paths),
-    ("xxd", "bEpuil:s:c:g:", "", OnePath),
     ("base64", "dw:i", "decode wrap= ignore-garbage", OnePath),
     (
         "uniq",
@@ -133,12 +132,7 @@ const ROWS: &[Row] = &[
         "glob case-sensitive ignore-case fixed-strings absolute-path max-depth= type= extension= exclude= print0 full-path size= color= max-results= quiet",
         PatternThenPaths,
     ),
-    (
-        "tree",
-        "adfigpshDFL:I:P:nCQrtv",
-        "dirsfirst filelimit noreport prune du si ignore-case inodes",
-        Paths,
-    ),
+    ("tree", "adfigpshDFL:I:P:nCQrtv", "dirsfirst noreport prune du si ignore-case inodes", Paths),
     (
         "du",
         "abchkmsSxd:t:0B:",
@@ -168,7 +162,7 @@ const ROWS: &[Row] = &[
     ("which", "as", "all", Words),
     ("type", "atpPf", "", Words),
     ("seq", "f:s:w", "format= separator= equal-width", Words),
-    ("date", "uI::R", "utc universal iso-8601? rfc-3339= rfc-email", Words),
+    ("date", "ud:I::R", "date= utc universal iso-8601? rfc-3339= rfc-email", Words),
     ("sleep", "", "", Words),
     ("expr", "", "", Words),
     ("true", "", "", Words),
@@ -206,19 +200,16 @@ const PATTERN_GIVEN: &[&str] = &["e", "regexp", "files", "type-list", "version"]
 pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> {
     let (_, short, long, operands) = BY_NAME.get(name)?;
     let number = matches!(name, "head" | "tail" | "grep" | "fold" | "diff" | "nl" | "seq");
-    // `tree` takes the next word for a pattern, whatever is attached, and goes on with options behind `--`.
-    let odd = |word: &Word| word.text() == "--" || word.text().contains(['I', 'P']);
-    if name == "tree"
-        && words
-            .iter()
-            .any(|w| w.text().starts_with('-') && odd(w) && !matches!(w.text(), "-I" | "-P"))
-    {
+    if name == "tree" && !words.iter().all(is_plain_for_tree) {
+        return None;
+    }
+    // It reads more words from a file behind an `@`, wherever that stands.
+    let listed = |word: &Word| word.text().starts_with('@') || word.pattern;
+    if name == "strings" && words.iter().any(listed) {
         return None;
     }
     let Given { options, operands: found } = given(words, Allowed { short, long, number })?;
     match operands {
-        // Some programs read more words from a file behind an `@`.
-        Paths if name == "strings" && found.iter().any(|w| w.text().starts_with('@')) => None,
         Paths => Some(found),
         OnePath => (found.len() <= 1 && found.iter().all(|w| !w.pattern)).then_some(found),
         PatternThenPaths => {
@@ -239,9 +230,44 @@ pub(super) fn paths<'a>(name: &str, words: &'a [Word]) -> Option<Vec<&'a Word>> 
     }
 }
 
+/// `tree` takes the next word for the value of an option, whatever is attached to that, and goes on with
+/// options behind `--`.
+fn is_plain_for_tree(word: &Word) -> bool {
+    let text = word.text();
+    let takes = |c: char| matches!(c, 'I' | 'P' | 'L');
+    let valued = text.chars().filter(|c| takes(*c)).count();
+    let attached = valued > 1 || valued == 1 && !text.ends_with(takes);
+    !text.starts_with('-') || text.starts_with("--") && text != "--" || text != "--" && !attached
+}
+
+/// `xxd` knows no options in one word, and writes to a second name: also to one that looks like an option.
+pub(super) fn xxd(words: &[Word]) -> Option<Vec<&Word>> {
+    let mut rest = words;
+    loop {
+        rest = match rest {
+            [] => return Some(Vec::new()),
+            [one] if !one.text().starts_with('-') && !one.pattern => return Some(vec![one]),
+            [flag, more @ ..] if XXD_FLAGS.contains(&flag.text()) => more,
+            [option, value, more @ ..]
+                if matches!(option.text(), "-l" | "-s" | "-c" | "-g")
+                    && !value.text().is_empty()
+                    && value.text().bytes().all(|b| b.is_ascii_hexdigit() || b == b'x') =>
+            {
+                more
+            }
+            _ => return None,
+        };
+    }
+}
+
+const XXD_FLAGS: &[&str] = &["-a", "-b", "-e", "-E", "-i", "-p", "-ps", "-u"];
+
 /// A program that says which version it is, and whether files beside it choose which one that is.
 pub(super) fn tells_version(name: &str, words: &[Word]) -> Option<Option<Obeys>> {
     let [Word { text: Some(word), pattern: false, .. }] = words else { return None };
+    if word == "--help" && BY_NAME.contains_key(name) {
+        return Some(None);
+    }
     let plain = matches!(word.as_str(), "--version" | "-V" | "-v" | "version" | "-version");
     let long = word == "--version";
     match name {

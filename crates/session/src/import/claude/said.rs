@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::super::build::text;
+use crate::export::ansi::plain;
 
 /// What a text of a person's line is.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +37,10 @@ pub(super) fn meaning(said: &str, is_local: bool) -> Said {
     if is_output(trimmed) {
         let parts = ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"];
         let parts = parts.iter().filter_map(|tag| inner(trimmed, tag));
-        let words: Vec<String> = parts.map(plain).filter(|text| !text.is_empty()).collect();
+        let words: Vec<String> = parts
+            .map(|text| plain(text).trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect();
         return if words.is_empty() { Said::Nothing } else { Said::Note(words.join("\n")) };
     }
     if let Some(command) = inner(trimmed, "bash-input") {
@@ -66,19 +70,6 @@ pub(super) fn words(line: &Value) -> &str {
 fn inner<'a>(said: &'a str, tag: &str) -> Option<&'a str> {
     let (_, rest) = said.split_once(&format!("<{tag}>"))?;
     Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
-}
-
-/// Without what colours it in a terminal.
-fn plain(said: &str) -> String {
-    let mut out = String::new();
-    let mut letters = said.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\u{1b}' => drop(letters.by_ref().find(|end| end.is_ascii_alphabetic())),
-            other => out.push(other),
-        }
-    }
-    out.trim().to_owned()
 }
 
 /// A diff from what an edit noted of itself.

@@ -109,6 +109,32 @@ fn what_is_to_be_done_is_what_the_conversation_says_after_going_back() {
 }
 
 #[test]
+fn an_emptied_list_is_empty() {
+    let mut desk = Desk::new(60, 16);
+    let open = json!({"todos": [{"status": "in_progress", "content": "test it"}]});
+    let (open, none) = (|| outcome("todowrite", "", "", open.clone()), json!({"todos": []}));
+    let emptied = || outcome("todowrite", "", "", none.clone());
+    desk.event(started(0, "todowrite", ""));
+    desk.event(settled(0, open()));
+    assert_eq!(desk.app.todos.len(), 1);
+    desk.event(started(1, "todowrite", ""));
+    desk.event(settled(1, emptied()));
+    assert!(desk.app.todos.is_empty());
+    let block = |outcome: &Outcome| {
+        let (tool, summary, progress) = (outcome.tool.clone(), String::new(), String::new());
+        let done = Some(Done::from(outcome));
+        Block::Call(Call { tool, summary, progress, started: Duration::ZERO, done })
+    };
+    // One that failed has written nothing, and other tools write none.
+    let failed = Outcome { ending: Ending::Failed, ..emptied() };
+    let other = Outcome { tool: "mine".to_owned(), ..emptied() };
+    desk.news(News::Rewound([&open(), &failed, &other].map(block).into()));
+    assert_eq!(desk.app.todos.len(), 1);
+    desk.news(News::Rewound([&open(), &emptied()].map(block).into()));
+    assert!(desk.app.todos.is_empty());
+}
+
+#[test]
 fn a_command_stands_once_in_its_question() {
     let ask_of = |tool: &str, summary: &str, preview: &str| {
         let mut desk = Desk::new(80, 24);
@@ -180,6 +206,26 @@ fn the_transcript_draws_only_what_is_looked_at() {
     desk.write("/no such words");
     desk.enter();
     assert!(page(&mut desk)[11].contains("is nowhere"), "{:?}", page(&mut desk));
+}
+
+#[test]
+fn an_open_transcript_shows_the_same_when_the_oldest_blocks_go() {
+    let mut desk = long(BLOCKS_CAP);
+    desk.write("/more of 7777");
+    desk.enter();
+    let before = page(&mut desk);
+    assert!(before.iter().any(|row| row == "and more of 7777"), "{before:?}");
+    desk.news(News::Say { level: Level::Quiet, text: "one more".to_owned(), advice: None });
+    let after = page(&mut desk);
+    assert_eq!(after[..11], before[..11]);
+    desk.press(Key::plain(Code::PageDown));
+    let rows = page(&mut desk);
+    assert!(rows.iter().any(|row| row == "answer 7780"), "{rows:?}");
+    desk.press(Key::plain(Code::Home));
+    assert_eq!(page(&mut desk)[0], format!("answer {}", BLOCKS_CAP / 4));
+    desk.news(News::Rewound(vec![Block::user("another", None)]));
+    let rows = page(&mut desk);
+    assert!(rows.iter().any(|row| row.contains("another")), "{rows:?}");
 }
 
 #[test]
