@@ -28,9 +28,8 @@ const CLAUDE_HOOKS: &str = ".claude/hooks";
 /// Files that are looked at; a folder with more is never as it was, and cannot be trusted for good.
 const MOST_FILES: usize = 2000;
 
-/// A larger file (a program that was built) is known by its size alone: nobody has read it, and it would be
-/// read at every start.
-const PRINT_CAP_BYTES: u64 = 64 << 20;
+/// Bytes of one file that are compared.
+const SEEN_CAP_BYTES: u64 = 64 << 20;
 
 const TOO_MANY: &str = "more files than can be looked at";
 
@@ -146,14 +145,22 @@ impl Trust {
         add_named(&mut files, worktree);
         add_imported(&mut files);
         // Not what these import: a server that the project itself builds is made of its sources.
-        files.extend(run);
+        files.extend(run.iter().cloned());
         if files.len() > MOST_FILES {
             return BTreeMap::from([(TOO_MANY.to_owned(), String::new())]);
         }
         let print = |file: PathBuf| {
-            let print = print_of(&file)?;
-            let inside = file.strip_prefix(worktree).unwrap_or(&file);
-            Some((name_of(inside), print))
+            let inside = name_of(file.strip_prefix(worktree).unwrap_or(&file));
+            match crate::bounded::read_up_to(&file, SEEN_CAP_BYTES) {
+                Ok(bytes) => Some((inside, fingerprint(&bytes))),
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    // A program that was built is known by its size; what else cannot be compared is
+                    // never taken for what it was.
+                    let size = run.contains(&file).then(|| print_of(&file)).flatten();
+                    Some(size.map_or((TOO_MANY.to_owned(), String::new()), |size| (inside, size)))
+                }
+                Err(_) => None,
+            }
         };
         files.into_iter().filter_map(print).collect()
     }
@@ -199,16 +206,16 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a file holds, in short; nothing where it is none or cannot be read.
+/// What a file holds, in short; nothing where it is none or cannot be read. A very large one is known by its
+/// size alone: nobody has read it.
 pub fn print_of(file: &Path) -> Option<String> {
-    let data = fs::metadata(file).ok()?;
-    if !data.is_file() {
-        return None;
+    match crate::bounded::read_up_to(file, SEEN_CAP_BYTES) {
+        Ok(bytes) => Some(fingerprint(&bytes)),
+        Err(_) => {
+            let data = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+            (data.len() > SEEN_CAP_BYTES).then(|| format!("{} bytes", data.len()))
+        }
     }
-    if data.len() > PRINT_CAP_BYTES {
-        return Some(format!("{} bytes", data.len()));
-    }
-    Some(fingerprint(&fs::read(file).ok()?))
 }
 
 /// A repository's author must not be able to make two files with the same one.

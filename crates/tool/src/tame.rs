@@ -225,9 +225,7 @@ fn obeys_nobody(git: &Path, depth: usize, workspace: &Workspace) -> bool {
     }
     !has_hook(&common.join("hooks"))
         && !has_hook(&folder.join("hooks"))
-        && files.iter().all(|file| {
-            is_tame_file(file, &|text| is_tame_text(text, &|line| is_tame_value(line, file, root)))
-        })
+        && files.iter().all(|file| is_tame_file(file, root))
         && embedded_are_tame(git, &folder, depth, workspace)
 }
 
@@ -267,13 +265,15 @@ fn named_in(file: &Path, prefix: &[u8]) -> io::Result<PathBuf> {
     }
 }
 
-/// What of a git folder's own settings names a program, by its name inside. `bare` ones and those of
+/// What of a git folder's own settings names a program, by its name inside. Bare ones and those of
 /// submodules and of work trees are alike here.
 pub fn programs_named(folder: &Path) -> Vec<&'static str> {
     let mut found = Vec::new();
     for name in ["config", "config.worktree"] {
         let file = folder.join(name);
-        let is_own = || !file.is_symlink() && is_tame_file(&file, &is_module_text);
+        let is_own = || {
+            !file.is_symlink() && is_tame_text_in(&file, &|text| names_nothing(text, &file, folder))
+        };
         if fs::symlink_metadata(&file).is_ok() && !is_own() {
             found.push(name);
         }
@@ -287,20 +287,22 @@ pub fn programs_named(folder: &Path) -> Vec<&'static str> {
     found
 }
 
-/// A submodule says where its files are; that runs nothing.
-fn is_module_text(text: &str) -> bool {
-    let is_place = |line: &&str| {
+/// Not only when somebody looks: hooks are for later. A submodule says where its files are; that runs
+/// nothing, wherever they are.
+fn names_nothing(text: &str, file: &Path, root: &Path) -> bool {
+    let is_key = |line: &str, key: &str| {
         let line = line.trim_start().to_lowercase();
-        let rest = line.strip_prefix("worktree").map(str::trim_start);
+        let rest = line.strip_prefix(key).map(str::trim_start);
         rest.is_some_and(|rest| rest.starts_with('='))
     };
-    // Only a line that stands for itself: the one before must not go on in it.
     let lines: Vec<&str> = text.lines().collect();
-    !lines.iter().any(|line| line.trim_end().ends_with('\\'))
-        && is_tame_text(
-            &lines.into_iter().filter(|line| !is_place(line)).collect::<Vec<_>>().join("\n"),
-            &|_| false,
-        )
+    // Only a line that stands for itself: the one before must not go on in it.
+    if lines.iter().any(|line| line.trim_end().ends_with('\\') || is_key(line, "hookspath")) {
+        return false;
+    }
+    let rest = lines.into_iter().filter(|line| !is_key(line, "worktree"));
+    let value = |line: &str| is_tame_value(line, file, root);
+    is_tame_text(&rest.collect::<Vec<_>>().join("\n"), &value)
 }
 
 /// Git looks into every repository that the index takes for one, wherever its settings are.
@@ -377,7 +379,12 @@ fn add_modules(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> bool {
 }
 
 /// A file that is not there orders nothing.
-fn is_tame_file(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
+fn is_tame_file(file: &Path, root: &Path) -> bool {
+    let value = |line: &str| is_tame_value(line, file, root);
+    is_tame_text_in(file, &|text| is_tame_text(text, &value))
+}
+
+fn is_tame_text_in(file: &Path, is_tame: &dyn Fn(&str) -> bool) -> bool {
     match fs::metadata(file) {
         Err(error) => is_absent(&error),
         Ok(metadata) if metadata.len() > CONFIG_CAP_BYTES || !metadata.is_file() => false,
@@ -477,6 +484,8 @@ mod tests {
         fs::write(git.join("hooks/pre-commit"), "").unwrap();
         assert_eq!(programs_named(git), ["config.worktree", "hooks"]);
         fs::write(git.join("config"), "[core]\n\tabbrev = 4 \\\n\tworktree = x").unwrap();
+        assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
+        fs::write(git.join("config"), "[core]\n\thooksPath = empty\n").unwrap();
         assert_eq!(programs_named(git), ["config", "config.worktree", "hooks"]);
     }
 

@@ -11,7 +11,7 @@ use toolwright_config::{
     Config, McpSandbox, NetworkWord, Paths, SandboxLayer, SandboxMode, SandboxNetwork,
     SandboxSettings, Trust, files_named,
 };
-use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Sandbox};
+use toolwright_proc::sandbox::{self, Fence, Find as FindSandbox, Layer, Network, Roots, Sandbox};
 use toolwright_tool::{Containment, Workspace};
 use toolwright_tools::{AfterCommand, Ran};
 
@@ -239,7 +239,9 @@ impl Protection {
                         let look =
                             || made::Look::new(workspace.worktree(), fence.read_only.clone());
                         let look = (!is_wide).then(look);
-                        Drawn { sandbox: Arc::new(Sandbox::new(layer.clone(), fence)), look }
+                        let roots = Arc::new(Roots::hold(&fence));
+                        let sandbox = Sandbox::around(layer.clone(), fence, roots);
+                        Drawn { sandbox: Arc::new(sandbox), look }
                     };
                     let drawn = Arc::new(LazyLock::new(Box::new(draw) as Draw));
                     let held = Some(Held { layer: layer.clone(), network, drawn });
@@ -317,10 +319,9 @@ impl Protection {
     pub(crate) fn containment(&self) -> Containment {
         match self.found() {
             Ok(found @ Found { held: Some(held), is_wide: false, .. }) if self.counts => {
-                let open = found.drawn().map(|drawn| drawn.sandbox.unheld()).unwrap_or_default();
                 let drawn = found.drawn().map(|drawn| drawn.sandbox.fence.read_only.clone());
                 Containment {
-                    is_closed: held.network == Network::Off && open.is_empty(),
+                    is_closed: held.network == Network::Off && found.unheld().is_empty(),
                     protected: drawn.unwrap_or_default(),
                 }
             }
@@ -333,13 +334,9 @@ impl Protection {
         match self.found() {
             Err(problem) => problem.to_owned(),
             Ok(Found { held: None, why_none, .. }) => format!("none ({why_none})"),
-            Ok(Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
+            Ok(found @ Found { held: Some(Held { layer, network, .. }), is_wide, .. }) => {
                 let wide = if *is_wide { "; this folder is too wide to be a fence" } else { "" };
-                let open = match self.found().ok().and_then(Found::drawn) {
-                    Some(drawn) if layer.name() == "landlock" => drawn.sandbox.unheld(),
-                    _ => Vec::new(),
-                };
-                let open = match open.as_slice() {
+                let open = match found.unheld().as_slice() {
                     [] => String::new(),
                     [first, ..] => format!("; {} cannot be kept unreadable", first.display()),
                 };
@@ -352,6 +349,16 @@ impl Protection {
 impl Found {
     fn drawn(&self) -> Option<&Drawn> {
         self.held.as_ref().map(|held| LazyLock::force(&held.drawn))
+    }
+
+    /// What the layer cannot keep unreadable. Only one has to be asked, with a fence that is drawn.
+    fn unheld(&self) -> Vec<PathBuf> {
+        match &self.held {
+            Some(Held { layer: Layer::Landlock(_), .. }) => {
+                self.drawn().map(|drawn| drawn.sandbox.unheld()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
     }
 }
 

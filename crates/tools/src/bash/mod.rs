@@ -242,8 +242,8 @@ impl Tool for Bash {
             output.output.push_str(sandboxed::LEFT);
         }
         sandboxed::tell(&mut output, &put_back);
-        sandboxed::tell_late(&mut output);
         output.output.push_str(&noted);
+        sandboxed::tell_late(&mut output);
         output.details["sandbox"] = match &call.sandbox {
             Some(sandbox) if !left_sandbox => json!(sandbox.layer.name()),
             _ => json!(null),
