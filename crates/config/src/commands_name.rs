@@ -33,8 +33,8 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// The programs inside `project` that a command's words name, seen from it and from `folders`; not what
-/// is only data for them. A word that plainly is a path counts also where nothing is there yet: somebody
-/// could put it there.
+/// is only data for them. A word that plainly is the path of a script counts also where nothing is there yet:
+/// somebody could put it there.
 pub fn files_named(command: &str, project: &Path, folders: &[&Path]) -> Vec<PathBuf> {
     let mut words: Vec<String> = Vec::new();
     let command = &without_outputs(command);
@@ -67,7 +67,7 @@ pub fn files_named(command: &str, project: &Path, folders: &[&Path]) -> Vec<Path
                 Ok(_) => found.extend(script_at(&path)),
                 Err(_) => match script_at(&path) {
                     Some(script) => found.push(script),
-                    None if is_path && has_ending(&path).unwrap_or(true) => found.push(path),
+                    None if is_path && has_ending(&path) => found.push(path),
                     None => {}
                 },
             }
@@ -78,9 +78,8 @@ pub fn files_named(command: &str, project: &Path, folders: &[&Path]) -> Vec<Path
     found
 }
 
-/// Nothing where the name has no ending.
-fn has_ending(path: &Path) -> Option<bool> {
-    path.extension().map(|ending| ENDINGS.iter().any(|known| ending == *known))
+fn has_ending(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
 fn is_program(path: &Path, data: &fs::Metadata) -> bool {
@@ -89,7 +88,7 @@ fn is_program(path: &Path, data: &fs::Metadata) -> bool {
         fs::File::open(path).and_then(|mut file| file.read_exact(&mut front)).is_ok()
             && front == *b"#!"
     };
-    has_ending(path) == Some(true) || data.permissions().mode() & 0o111 != 0 || begins()
+    has_ending(path) || data.permissions().mode() & 0o111 != 0 || begins()
 }
 
 /// What a command writes changes with every run, and is nothing that it runs.
@@ -233,12 +232,13 @@ mod tests {
             ("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/check.sh", vec![".claude/hooks/check.sh"]),
             ("${CLAUDE_PROJECT_DIR}/.claude/hooks/check.sh -x", vec![".claude/hooks/check.sh"]),
             ("python3 tools/lint.py --all", vec!["tools/lint.py"]),
-            ("cd tools && ./run", vec!["run", "tools/run"]),
+            ("cd tools && ./run", vec!["tools/run"]),
             ("sh -c 'python3 tools/lint.py; node a'", vec!["a.js", "tools/lint.py"]),
             ("node server", vec!["server/index.js"]),
             ("eslint --config=a.js", vec!["a.js"]),
-            // Not there yet, and plainly a path.
+            // Not there yet, and plainly a script; what a server writes is not.
             ("./new.sh", vec!["new.sh"]),
+            ("./server.db ./notes", vec![]),
             ("tools/run state.json ./more.json >> ./hook.log 2>a.js", vec!["tools/run"]),
             ("npm run test", vec![]),
             ("/usr/bin/env true", vec![]),
