@@ -85,8 +85,12 @@ async fn explain(workbench: &Workbench, check: PermissionCheck) -> Result<Exit, 
         }
     };
     let requests = plan.requests(&workbench.workspace);
+    // Of another spelling there is something to say only where a rule is against it.
+    let counts = |(request, told): &(&Request, Told)| {
+        !request.respelled || told.judgement.action != Action::Allow
+    };
     let judged: Vec<(&Request, Told)> =
-        requests.iter().map(|r| (r, rules.told(&rules.policy.judge(r)))).collect();
+        requests.iter().map(|r| (r, rules.told(&rules.policy.judge(r)))).filter(counts).collect();
     // The first of the strictest that is about the call itself, as it is told to the model.
     let strictest =
         judged.iter().rev().max_by_key(|(r, told)| (told.judgement.action, !r.advisory));

@@ -79,8 +79,8 @@ pub(crate) fn requests(line: &str, directory: &Path, workspace: &Workspace) -> V
             }
         }
         if !command.only_moves {
-            found.extend(command.spelled.as_deref().map(|plain| respelled(plain, harmless)));
             found.push(Request { contained, ..of_command(command, harmless && is_known, &doubt) });
+            found.extend(command.spelled.as_deref().map(|plain| respelled(plain, harmless)));
         }
     }
     floor = floor.or_else(|| refusal_of(&rough, directory, workspace));
@@ -198,6 +198,7 @@ fn respelled(spelled: &str, harmless: bool) -> Request {
         pattern: spelled.to_owned(),
         always: spelled.to_owned(),
         respelled: true,
+        advisory: true,
         harmless,
         ..Request::default()
     }
