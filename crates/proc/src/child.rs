@@ -387,6 +387,9 @@ impl Child {
     /// The program around a command goes a moment later than the command.
     async fn let_go(&self) {
         for step in 0..GOING_STEPS {
+            if self.reach == Reach::Inside {
+                registry::reap_orphans();
+            }
             // Looking through all processes takes longer than it usually takes to go.
             let is_going = self.reach == Reach::Inside
                 && sys::group_exists(self.group)

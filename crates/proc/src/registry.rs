@@ -145,9 +145,9 @@ pub(crate) fn has_more_than_a_wrapper(leader: i32, reach: Reach) -> bool {
         })
 }
 
-/// Forgets groups that have no process left, and reaps adopted orphans that have ended. What their guards
-/// remember is put back.
-pub(crate) fn sweep() {
+/// Takes ended orphans out of the table, where they keep their group alive. Says which children there
+/// were.
+pub(crate) fn reap_orphans() -> Vec<(i32, Status)> {
     // Orphans of ours have one of our sessions. A group's leader is waited for by its owner, and
     // whatever else this program has started is none of our business.
     let groups_now: BTreeSet<i32> = groups().keys().copied().collect();
@@ -158,6 +158,13 @@ pub(crate) fn sweep() {
             sys::reap(*pid);
         }
     }
+    children
+}
+
+/// Forgets groups that have no process left, and reaps adopted orphans that have ended. What their guards
+/// remember is put back.
+pub(crate) fn sweep() {
+    let children = reap_orphans();
     let mut guards = Vec::new();
     groups().retain(|group, guard| {
         let alive = sys::group_exists(*group);
@@ -340,7 +347,7 @@ fn every_pid() -> impl Iterator<Item = i32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
 }
 
-struct Status {
+pub(crate) struct Status {
     state: char,
     group: i32,
     session: i32,

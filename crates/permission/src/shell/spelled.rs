@@ -7,6 +7,9 @@ use super::word::Word;
 /// The plain spelling of a command, where it was written in another way.
 pub(super) fn plainly(raw: &Raw) -> Option<String> {
     let (first, rest) = raw.words.split_first()?;
+    if is_plain(raw) {
+        return None;
+    }
     let program = shown(first);
     let program = program.rsplit('/').next().unwrap_or(program);
     let rest: Vec<&str> = rest.iter().map(shown).collect();
@@ -17,6 +20,21 @@ pub(super) fn plainly(raw: &Raw) -> Option<String> {
         text.push_str(word);
     }
     (text != raw.text).then_some(text)
+}
+
+/// Whether it stands there word for word already, as most commands do.
+fn is_plain(raw: &Raw) -> bool {
+    let mut rest = raw.text.as_str();
+    for (at, word) in raw.words.iter().enumerate() {
+        let blank = if at == 0 { Some(rest) } else { rest.strip_prefix(' ') };
+        match blank.and_then(|rest| rest.strip_prefix(shown(word))) {
+            Some(behind) => rest = behind,
+            None => return false,
+        }
+    }
+    let places = |word: &Word| shown(word).starts_with('-');
+    let is_led = raw.text.starts_with("git ") && raw.words.get(1).is_some_and(places);
+    rest.is_empty() && !raw.is_path() && !is_led
 }
 
 fn shown(word: &Word) -> &str {
